@@ -1,0 +1,139 @@
+"""The nouns of the engine, as frozen dataclasses. Terms and symbols are the paper's.
+
+Counting convention, everywhere: w counts target inputs of a verification (the anchor included), A counts
+accepted draft tokens only, a round emits A + 1 tokens, and the acceptance length is what a round emits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from hybridspec.errors import RequestError
+
+FinishReason = Literal["stop", "length", "abort"]
+MAX_SEED = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are chosen and when generation ends.
+
+    Attributes:
+        max_tokens: most tokens to emit, at least 1.
+        temperature: 0 is greedy; otherwise logits are divided by it.
+        top_k: keep the k most likely tokens; 0 keeps all.
+        top_p: keep the smallest set of most likely tokens whose probability reaches p.
+        min_p: drop tokens less likely than min_p times the most likely one.
+        seed: seeds Philox(seed, position); None draws one and reports it.
+        stop: strings that end the text; the text is cut exactly before the first one.
+        stop_token_ids: ids that end generation, beside the model's own.
+        ignore_eos: run on past the model's own stop ids.
+    """
+
+    max_tokens: int = 256
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        checks = [
+            ("max_tokens", self.max_tokens >= 1, "an integer of at least 1"),
+            ("temperature", 0.0 <= self.temperature <= 100.0, "between 0 (greedy) and 100"),
+            ("top_k", self.top_k >= 0, "0 (off) or a positive integer"),
+            ("top_p", 0.0 < self.top_p <= 1.0, "above 0 and at most 1"),
+            ("min_p", 0.0 <= self.min_p <= 1.0, "between 0 (off) and 1"),
+            ("seed", self.seed is None or 0 <= self.seed <= MAX_SEED, "between 0 and 2^64 - 1"),
+            ("stop", all(self.stop), "a list of non-empty strings"),
+        ]
+        for name, holds, expected in checks:
+            if not holds:
+                raise RequestError(f"{name} is {getattr(self, name)!r}; expected {expected}.")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most likely token is always taken."""
+        return self.temperature == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the drafter proposes after an anchor.
+
+    Attributes:
+        tokens: [M] int64, d_1..d_M, each the drafter's most likely token.
+        confidence: [M] float32, top-1 probability; None when not asked for.
+        entropy: [M] float32, nats; None when not asked for.
+    """
+
+    tokens: torch.Tensor
+    confidence: torch.Tensor | None = None
+    entropy: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the target says of a proposal.
+
+    Attributes:
+        accepted: A, the number of leading drafts that equal the target's tokens.
+        emitted: the A + 1 tokens of the round, y_1..y_{A+1}; the last is the next anchor.
+    """
+
+    accepted: int
+    emitted: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStats:
+    """One round: w target inputs were verified, A drafts accepted, m inputs committed."""
+
+    w: int
+    accepted: int
+    committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStats:
+    """Facts about one generation.
+
+    Attributes:
+        rounds: one entry a round.
+        prefill_seconds: prompt to first token.
+        decode_seconds: first token to last.
+        seed: the seed in force, None when greedy.
+    """
+
+    rounds: tuple[RoundStats, ...] = ()
+    prefill_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    seed: int | None = None
+
+    @property
+    def accepted(self) -> int:
+        """Accepted drafts over all rounds."""
+        return sum(r.accepted for r in self.rounds)
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Tokens emitted a round, before any trimming at a stop; 0 without rounds."""
+        return (self.accepted + len(self.rounds)) / len(self.rounds) if self.rounds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The answer to one request. `text` is cut at a stop string; `token_ids` run through it."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    prompt_tokens: int
+    system: str
+    stats: GenerationStats = field(default_factory=GenerationStats)
