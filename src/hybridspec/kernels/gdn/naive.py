@@ -1,0 +1,115 @@
+"""Gated DeltaNet in plain torch: the law that every kernel of this folder must obey.
+
+Shapes (one sequence): w tokens, KH key heads of size dk, VH value heads of size dv, r = VH / KH value heads
+share a key head (value head j uses key head j // r). q, k: [w, KH, dk], both normalised, q scaled;
+v: [w, VH, dv]; beta, g: [w, VH] with g = log alpha <= 0; state S: [VH, dv, dk]. All in the state's dtype.
+The compact factors of w tokens are (z [w, VH, dv], k [w, KH, dk], g [w, VH]): they rebuild any prefix state.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def recurrent(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Verify token by token (`exact`): the result of a token depends on no later token and on no w.
+
+    Returns the outputs o [w, VH, dv] and the factors z [w, VH, dv]; `state` is left as it is.
+    Source: paper equation 2 (the gated delta rule).
+    """
+    w, key_heads, dk = k.shape
+    value_heads, dv = v.shape[1:]
+    rows = (key_heads, value_heads // key_heads * dv)
+    alpha = g.exp()[:, :, None, None]
+    o, z = torch.empty_like(v), torch.empty_like(v)
+    for t in range(w):
+        state = state * alpha[t]
+        read = torch.bmm(state.view(*rows, dk), k[t].unsqueeze(-1)).view(value_heads, dv)
+        torch.mul(v[t] - read, beta[t].unsqueeze(-1), out=z[t])
+        state = _rank_one(state, z[t], k[t])
+        o[t] = torch.bmm(state.view(*rows, dk), q[t].unsqueeze(-1)).view(value_heads, dv)
+    return o, z
+
+
+def replay(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
+    """The state after the m tokens of the factors, by the very operations of `recurrent`.
+
+    Leading dimensions (layers) may precede: state [..., VH, dv, dk], z [..., m, VH, dv],
+    k [..., m, KH, dk], g [..., m, VH]. Bit-equal to what `recurrent` held after token m.
+    """
+    alpha = g.exp()[..., None, None]
+    for t in range(z.shape[-3]):
+        state = _rank_one(state * alpha[..., t, :, :, :], z[..., t, :, :], k[..., t, :, :])
+    return state
+
+
+def _rank_one(state: Tensor, z: Tensor, k: Tensor) -> Tensor:
+    """S + z k^T for each value head; elementwise, so that its bits do not depend on batching."""
+    shared = (*k.shape[:-1], -1, *state.shape[-2:])
+    grouped = state.view(shared)
+    return torch.addcmul(grouped, z.view(*shared[:-1], 1), k[..., :, None, None, :]).view_as(state)
+
+
+def block(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Verify all w tokens at once (`block`): one triangular solve a head instead of w steps.
+
+    Returns o [w, VH, dv] and z [w, VH, dv]; `state` is left as it is. Source: paper equations 3 and 10,
+    H Z = diag(beta) (V - diag(e^G) K S0^T), O = diag(e^G) Q S0^T + (Gamma o Q K^T) Z.
+    """
+    w, key_heads, dk = k.shape
+    value_heads, dv = v.shape[1:]
+    shared = value_heads // key_heads
+    qk = torch.cat((q, k)).transpose(0, 1)  # [KH, 2w, dk]
+    scores = torch.bmm(qk, k.permute(1, 2, 0)).unsqueeze(1)  # [KH, 1, 2w, w]
+    reads = torch.bmm(qk, state.view(key_heads, shared * dv, dk).transpose(1, 2))
+    reads = reads.view(key_heads, 2 * w, shared, dv).transpose(1, 2)  # [KH, r, 2w, dv]
+
+    total = g.cumsum(0).t().view(key_heads, shared, w)  # G
+    gamma = (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()  # e^(G_i - G_j), i >= j
+    grown = total.exp().unsqueeze(-1)
+    rate = beta.t().reshape(key_heads, shared, w, 1)
+    values = v.transpose(0, 1).view(key_heads, shared, w, dv)
+
+    system = gamma * scores[:, :, w:] * rate  # H below its unit diagonal
+    right = (values - reads[:, :, w:] * grown) * rate
+    z = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+    o = reads[:, :, :w] * grown + (gamma * scores[:, :, :w]) @ z
+    return _tokens_first(o), _tokens_first(z)
+
+
+def _tokens_first(x: Tensor) -> Tensor:
+    """[KH, r, w, dv] to [w, VH, dv]."""
+    return x.flatten(0, 1).transpose(0, 1)
+
+
+def commit(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
+    """The state after the m tokens of the factors, in one step (paper equation 7).
+
+    S_m = e^(G_m) S_0 + sum_j e^(G_m - G_j) z_j k_j^T. Leading dimensions as in `replay`.
+    """
+    m, key_heads, dk = k.shape[-3:]
+    value_heads, dv = z.shape[-2:]
+    total = g.cumsum(-2)
+    last = total[..., -1:, :]
+    weighted = z * (last - total).exp().unsqueeze(-1)  # [..., m, VH, dv]
+    left = weighted.reshape(*z.shape[:-3], m, key_heads, -1).movedim(-3, -1)  # [..., KH, r dv, m]
+    update = left @ k.movedim(-3, -2)  # [..., KH, r dv, dk]
+    return state * last.exp().squeeze(-2)[..., None, None] + update.view_as(state)
+
+
+def prefill(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor, chunk: int = 64
+) -> tuple[Tensor, Tensor]:
+    """Run any number of tokens chunk by chunk: o [T, VH, dv] and the state after the last one."""
+    outputs = []
+    for start in range(0, k.shape[0], chunk):
+        part = slice(start, start + chunk)
+        o, z = block(q[part], k[part], v[part], beta[part], g[part], state)
+        state = commit(state, z, k[part], g[part])
+        outputs.append(o)
+    return torch.cat(outputs), state

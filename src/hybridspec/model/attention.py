@@ -1,0 +1,96 @@
+"""Attention over a cache that already holds the queries' own keys: one function for all callers."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hybridspec.model.config import TargetConfig
+from hybridspec.model.layers import Rope, rms_norm, wide
+
+FEW = 32  # queries up to which plain products beat the fused operator on a CPU
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
+    """Softmax attention with grouped heads: q [T, H, D], k and v [KV, n, D] -> [T, H * D].
+
+    `visible` [T, n] says which keys a query sees; None: all of them.
+    """
+    if q.shape[0] > FEW:
+        o = F.scaled_dot_product_attention(
+            q.transpose(0, 1)[None], k[None], v[None], visible, enable_gqa=True
+        )
+        return o[0].transpose(0, 1).flatten(1)
+    tokens, heads, size = q.shape
+    grouped = q.view(tokens, k.shape[0], -1, size).transpose(0, 1)  # [KV, T, H / KV, D]
+    scores = torch.bmm(grouped.flatten(1, 2), k.transpose(1, 2)).to(wide(q.dtype)) * size**-0.5
+    if visible is not None:
+        scores = scores.view(*grouped.shape[:3], -1)
+        scores = scores.masked_fill_(~visible[:, None], -torch.inf).flatten(1, 2)
+    o = torch.bmm(scores.softmax(-1).to(v.dtype), v).view_as(grouped)
+    return o.transpose(0, 1).reshape(tokens, heads * size)
+
+
+def causal(tokens: int, past: int, device: torch.device) -> Tensor | None:
+    """Which of past + tokens keys each new token sees: all before it and itself; None for one."""
+    if tokens == 1:
+        return None
+    return torch.ones(tokens, past + tokens, dtype=torch.bool, device=device).tril_(past)
+
+
+class GatedAttention:
+    """Full attention with per-head q/k norms, partial rotary embedding and a sigmoid output gate."""
+
+    def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
+        self.config, self.eps = config, config.rms_norm_eps
+        heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+        hidden = config.hidden_size
+        self.widths = (2 * heads * size, kv * size, kv * size)
+        self.w_in = torch.empty(sum(self.widths), hidden, device=device, dtype=dtype)
+        self.w_out = torch.empty(hidden, heads * size, device=device, dtype=dtype)
+        self.norm = torch.empty(2, size, device=device, dtype=wide(dtype))
+        self.scale = self.norm
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> view."""
+        q, k, v = self.w_in.split(self.widths)
+        return {
+            "q_proj.weight": q,
+            "k_proj.weight": k,
+            "v_proj.weight": v,
+            "o_proj.weight": self.w_out,
+            "q_norm.weight": self.norm[0],
+            "k_norm.weight": self.norm[1],
+        }
+
+    def prepare(self) -> None:
+        """Norms are zero-centred: the factor is 1 + weight, one row a head."""
+        heads = (self.config.num_attention_heads, self.config.num_key_value_heads)
+        repeats = torch.tensor(heads, device=self.norm.device)
+        self.scale = (1 + self.norm).repeat_interleave(repeats, 0)
+
+    def __call__(
+        self,
+        u: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        start: int,
+        rope: Rope,
+        visible: Tensor | None,
+    ) -> Tensor:
+        """u [T, hidden] at positions start.. -> [T, hidden]; writes keys, values [KV, rows, D]."""
+        heads, kv, size = (
+            self.config.num_attention_heads,
+            self.config.num_key_value_heads,
+            self.config.head_dim,
+        )
+        tokens, end = u.shape[0], start + u.shape[0]
+        qg, k, v = F.linear(u, self.w_in).split(self.widths, -1)
+        q, gate = qg.view(tokens, heads, 2 * size).split(size, -1)
+        qk = torch.cat((q, k.view(tokens, kv, size)), 1)
+        q, k = rope.rotate(rms_norm(qk, self.scale, self.eps), start).split((heads, kv), 1)
+        keys[:, start:end] = k.transpose(0, 1)
+        values[:, start:end] = v.view(tokens, kv, size).transpose(0, 1)
+        o = attend(q, keys[:, :end], values[:, :end], visible)
+        return F.linear(o * gate.sigmoid().flatten(1), self.w_out)

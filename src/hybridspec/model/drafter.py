@@ -1,0 +1,207 @@
+"""The DFlash drafter: one pass proposes a whole block from the target's tapped features.
+
+Each committed token's features become context keys and values once (`extend`); a draft call embeds
+[anchor, mask, ..., mask] with the target's embedding and reads its proposals through the target's head.
+Row i predicts the token at its own position P + i.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hybridspec.core import Proposal
+from hybridspec.model.attention import attend
+from hybridspec.model.config import DrafterConfig
+from hybridspec.model.layers import Rope, rms_norm, wide
+from hybridspec.model.target import Target
+from hybridspec.runtime.state import DrafterSlot
+
+
+class DrafterLayer:
+    """One Qwen3 block of the drafter. Its norms are plain; q and k are normed per head."""
+
+    def __init__(
+        self, config: DrafterConfig, w_in: Tensor, k_norm: Tensor, dtype: torch.dtype
+    ) -> None:
+        heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+        hidden, inner, device = config.hidden_size, config.intermediate_size, w_in.device
+        self.eps, self.heads = config.rms_norm_eps, (heads, kv, kv)
+        self.w_in, self.k_norm = w_in, k_norm
+        self.widths = tuple(h * size for h in self.heads)
+        self.w_out = torch.empty(hidden, heads * size, device=device, dtype=dtype)
+        self.gate_up = torch.empty(2 * inner, hidden, device=device, dtype=dtype)
+        self.down = torch.empty(hidden, inner, device=device, dtype=dtype)
+        self.norms = torch.empty(2, hidden, device=device, dtype=wide(dtype))
+        self.q_norm = torch.empty(size, device=device, dtype=wide(dtype))
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> view."""
+        q, k, v = self.w_in.split(self.widths)
+        gate, up = self.gate_up.chunk(2)
+        return {
+            "self_attn.q_proj.weight": q,
+            "self_attn.k_proj.weight": k,
+            "self_attn.v_proj.weight": v,
+            "self_attn.o_proj.weight": self.w_out,
+            "self_attn.q_norm.weight": self.q_norm,
+            "self_attn.k_norm.weight": self.k_norm,
+            "mlp.gate_proj.weight": gate,
+            "mlp.up_proj.weight": up,
+            "mlp.down_proj.weight": self.down,
+            "input_layernorm.weight": self.norms[0],
+            "post_attention_layernorm.weight": self.norms[1],
+        }
+
+    def project(self, x: Tensor, rope: Rope, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotated q [T, H, D], rotated k and v [T, KV, D] of the block's rows x [T, hidden]."""
+        u = rms_norm(x, self.norms[0], self.eps)
+        rows = F.linear(u, self.w_in).view(x.shape[0], sum(self.heads), -1)
+        q, k, v = rows.split(self.heads, 1)
+        q = rms_norm(q, self.q_norm, self.eps)
+        k = rms_norm(k, self.k_norm, self.eps)
+        qk = rope.rotate(torch.cat((q, k), 1), start)
+        return qk[:, : self.heads[0]], qk[:, self.heads[0] :], v
+
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        """Attention output and MLP onto the residual."""
+        x = x + F.linear(attended, self.w_out)
+        u = rms_norm(x, self.norms[1], self.eps)
+        gate, up = F.linear(u, self.gate_up).chunk(2, -1)
+        return x + F.linear(F.silu(gate) * up, self.down)
+
+
+class Drafter:
+    """A DFlash drafter bound to a target, whose embedding and head it uses."""
+
+    def __init__(
+        self,
+        config: DrafterConfig,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.config, self.device, self.dtype = config, torch.device(device), dtype
+        count, hidden = config.num_hidden_layers, config.hidden_size
+        heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+
+        def empty(*shape: int, of: torch.dtype = dtype) -> Tensor:
+            return torch.empty(*shape, device=self.device, dtype=of)
+
+        self.fc = empty(hidden, len(config.target_layer_ids) * hidden)
+        self.hidden_norm, self.norm = empty(2, hidden, of=wide(dtype))
+        # All layers' input projections side by side: context keys and values of every layer in one product.
+        self.w_in = empty(count, (heads + 2 * kv) * size, hidden)
+        self.k_norms = empty(count, size, of=wide(dtype))
+        self.layers = [
+            DrafterLayer(config, w_in, k_norm, dtype)
+            for w_in, k_norm in zip(self.w_in, self.k_norms, strict=True)
+        ]
+        sliding = [kind == "sliding_attention" for kind in config.layer_types]
+        self.ringed = [i for i, s in enumerate(sliding) if s]
+        self.whole = [i for i, s in enumerate(sliding) if not s]
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> the view that takes its tensor."""
+        named = {
+            "fc.weight": self.fc,
+            "hidden_norm.weight": self.hidden_norm,
+            "norm.weight": self.norm,
+        }
+        for i, layer in enumerate(self.layers):
+            named |= {f"layers.{i}.{name}": slot for name, slot in layer.slots().items()}
+        return named
+
+    def prepare(self) -> None:
+        """Derive what the passes use from the loaded tensors. Call once, after loading."""
+        self.set_context(0)
+
+    def set_context(self, capacity: int) -> None:
+        """Make rotary tables for `capacity` positions and a block past them."""
+        size, rows = self.config.head_dim, capacity + self.config.block_size
+        self.rope = Rope(self.config.rope_theta, size, rows, self.device, self.dtype)
+
+    def extend(self, features: Tensor, slot: DrafterSlot) -> None:
+        """Add the features [m, taps * hidden] of the next m committed tokens to the context."""
+        config, start, tokens = self.config, slot.length, features.shape[0]
+        kv, size = config.num_key_value_heads, config.head_dim
+        c = rms_norm(F.linear(features, self.fc), self.hidden_norm, config.rms_norm_eps)
+        w_kv = self.w_in[:, config.num_attention_heads * size :]
+        rows = torch.matmul(c, w_kv.transpose(1, 2)).view(len(self.layers), tokens, 2 * kv, size)
+        k, v = rows.chunk(2, 2)  # [L, m, KV, D]
+        k = rms_norm(k, self.k_norms[:, None, None], config.rms_norm_eps)
+        both = torch.stack((self.rope.rotate(k, start), v)).transpose(2, 3)  # [2, L, KV, m, D]
+        if self.whole:
+            slot.full[:, :, :, start : start + tokens] = both[:, self.whole]
+        if self.ringed:
+            ring = slot.ring.shape[-2]
+            recent = both[:, self.ringed, :, -ring:]
+            first = start + tokens - recent.shape[-2]
+            places = torch.arange(first, start + tokens, device=self.device) % ring
+            slot.ring.index_copy_(3, places, recent)
+        slot.length += tokens
+
+    def propose(
+        self, target: Target, anchor: int, slot: DrafterSlot, drafts: int, *, scored: bool = False
+    ) -> Proposal:
+        """Propose the first `drafts` <= D tokens after `anchor`, which sits at position P.
+
+        The block always has all its rows, since they see each other; only the wanted ones reach the head.
+        `scored` adds top-1 confidence and entropy, for policies that read them.
+        """
+        rows = self._block(target, anchor, slot)[1 : drafts + 1]
+        logits = target.logits(rms_norm(rows, self.norm, self.config.rms_norm_eps))
+        if not scored:
+            return Proposal(logits.argmax(-1))
+        logp = logits.log_softmax(-1)
+        best, tokens = logp.max(-1)
+        return Proposal(tokens, best.exp(), -(logp.exp() * logp).sum(-1))
+
+    def _block(self, target: Target, anchor: int, slot: DrafterSlot) -> Tensor:
+        """Residual rows of the block [block_size, hidden]. Its own keys fill rows nobody reads later."""
+        config, start = self.config, slot.length
+        size = config.block_size
+        ids = torch.full((size,), config.mask_token_id, device=self.device)
+        ids[0] = anchor
+        x = target.embedding[ids]
+        full, ring = slot.full, slot.ring
+        seen_full = self._visible_full(start)
+        places, seen_ring = self._ring_rows(start, ring.shape[-2])
+        for i, layer in enumerate(self.layers):
+            q, k, v = layer.project(x, self.rope, start)
+            kv = torch.stack((k, v)).transpose(1, 2)  # [2, KV, block, D]
+            if i in self.ringed:
+                cache, seen = ring[:, self.ringed.index(i)], seen_ring
+                cache.index_copy_(2, places, kv)
+                cache = cache[:, :, : seen.shape[1]]
+            else:
+                cache, seen = full[:, self.whole.index(i)], seen_full
+                cache[:, :, start : start + size] = kv
+                cache = cache[:, :, : start + size]
+            x = layer.finish(x, attend(q, cache[0], cache[1], seen))
+        return x
+
+    def _visible_full(self, start: int) -> Tensor | None:
+        """Full layers: a row sees all context and its whole block, unless the config says causal."""
+        if not self.config.is_causal:
+            return None
+        rows = self.config.block_size
+        return torch.ones(rows, start + rows, dtype=torch.bool, device=self.device).tril_(start)
+
+    def _ring_rows(self, start: int, ring: int) -> tuple[Tensor, Tensor]:
+        """Sliding layers: the ring rows of the block [block] and what each row sees [block, rows].
+
+        A row sees keys of its window (query - key < window), and by default none after itself. The ring
+        row j holds the newest position congruent to j, counting the block.
+        """
+        config = self.config
+        queries = torch.arange(start, start + config.block_size, device=self.device)
+        end = start + config.block_size
+        rows = torch.arange(min(end, ring), device=self.device)
+        keys = rows + (end - 1 - rows) // ring * ring
+        age = queries[:, None] - keys
+        window = config.sliding_window or end
+        visible = age < window
+        if config.is_causal is not False:
+            visible &= age >= 0
+        return queries % ring, visible

@@ -1,0 +1,120 @@
+"""The Gated DeltaNet mixer: projections, convolution and gates around `kernels/gdn`."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hybridspec.kernels.gdn import naive
+from hybridspec.model.config import TargetConfig
+from hybridspec.model.layers import rms_norm, wide
+
+Verifier = Literal["block", "exact"]
+VERIFY = {"block": naive.block, "exact": naive.recurrent}
+L2_EPS = 1e-6
+
+
+class GDNBuffers(NamedTuple):
+    """One layer's share of a slot: views that the mixer reads and writes.
+
+    state [VH, dv, dk], conv [3 + rows, C] raw columns (the first 3 are history), and the compact factors
+    z [W, VH, dv], k [W, KH, dk], g [W, VH].
+    """
+
+    state: Tensor
+    conv: Tensor
+    z: Tensor
+    k: Tensor
+    g: Tensor
+
+
+class GDNMixer:
+    """One GDN layer's mixer. `verify` leaves the state alone and keeps factors; `prefill` advances it."""
+
+    def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
+        self.config, self.eps, self.wide = config, config.rms_norm_eps, wide(dtype)
+        hidden, heads = config.hidden_size, config.linear_num_value_heads
+        self.widths = (config.conv_dim, config.value_dim, heads, heads)  # qkv, z, b, a
+        self.taps = config.linear_conv_kernel_dim
+        self.w_in = torch.empty(sum(self.widths), hidden, device=device, dtype=dtype)
+        self.w_out = torch.empty(hidden, config.value_dim, device=device, dtype=dtype)
+        self.w_conv = torch.empty(config.conv_dim, 1, self.taps, device=device, dtype=dtype)
+        self.a_log, self.dt_bias = torch.empty(2, heads, device=device, dtype=self.wide)
+        self.norm = torch.empty(config.linear_value_head_dim, device=device, dtype=self.wide)
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> view."""
+        qkv, z, b, a = self.w_in.split(self.widths)
+        return {
+            "in_proj_qkv.weight": qkv,
+            "in_proj_z.weight": z,
+            "in_proj_b.weight": b,
+            "in_proj_a.weight": a,
+            "conv1d.weight": self.w_conv,
+            "A_log": self.a_log,
+            "dt_bias": self.dt_bias,
+            "norm.weight": self.norm,
+            "out_proj.weight": self.w_out,
+        }
+
+    def prepare(self) -> None:
+        """Derive what never changes: -exp(A_log), tap-major convolution weights, q and k factors."""
+        config = self.config
+        self.rate = -self.a_log.exp()
+        self.conv_weight = self.w_conv[:, 0].t().to(self.wide).contiguous()  # [taps, C]
+        size = config.linear_key_head_dim
+        # q and k are divided by their lengths, which is rms_norm / sqrt(size); q by sqrt(size) again.
+        factors = [[[1 / size]], [[size**-0.5]]]
+        self.qk_scale = torch.tensor(factors, device=self.rate.device, dtype=self.wide)
+
+    def verify(self, u: Tensor, buffers: GDNBuffers, verifier: Verifier) -> Tensor:
+        """u [w, hidden] -> [w, hidden]; fills the conv columns and factors, leaves the state."""
+        w = u.shape[0]
+        qkv, z, b, a = self._project(u)
+        buffers.conv[self.taps - 1 : self.taps - 1 + w] = qkv
+        q, k, v = self._convolve(buffers.conv[: self.taps - 1 + w])
+        beta, g = self._gates(b, a)
+        o, buffers.z[:w] = VERIFY[verifier](q, k, v, beta, g, buffers.state)
+        buffers.k[:w] = k
+        buffers.g[:w] = g
+        return self._finish(o, z)
+
+    def prefill(self, u: Tensor, buffers: GDNBuffers) -> Tensor:
+        """u [T, hidden] -> [T, hidden]; advances state and convolution history over all T tokens."""
+        history = buffers.conv[: self.taps - 1]
+        qkv, z, b, a = self._project(u)
+        window = torch.cat((history, qkv))
+        q, k, v = self._convolve(window)
+        beta, g = self._gates(b, a)
+        o, state = naive.prefill(q, k, v, beta, g, buffers.state)
+        buffers.state.copy_(state)
+        history.copy_(window[-(self.taps - 1) :])
+        return self._finish(o, z)
+
+    def _project(self, u: Tensor) -> tuple[Tensor, ...]:
+        """The four input projections in one product."""
+        return F.linear(u, self.w_in).split(self.widths, -1)
+
+    def _convolve(self, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Raw columns [taps - 1 + T, C] -> normalised q, k [T, KH, dk] and v [T, VH, dv]."""
+        config, tokens = self.config, window.shape[0] - self.taps + 1
+        y = (window.to(self.wide).unfold(0, self.taps, 1).transpose(1, 2) * self.conv_weight).sum(1)
+        y = F.silu(y).to(window.dtype).to(self.wide)
+        qk, v = y.split((2 * config.key_dim, config.value_dim), -1)
+        size = config.linear_key_head_dim
+        qk = qk.view(tokens, 2, config.linear_num_key_heads, size)
+        qk = rms_norm(qk, self.qk_scale, L2_EPS / size)
+        return qk[:, 0], qk[:, 1], v.view(tokens, -1, config.linear_value_head_dim)
+
+    def _gates(self, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+        """beta = sigmoid(b) and g = -exp(A_log) softplus(a + dt_bias), both [T, VH]."""
+        return b.to(self.wide).sigmoid(), F.softplus(a.to(self.wide) + self.dt_bias) * self.rate
+
+    def _finish(self, o: Tensor, z: Tensor) -> Tensor:
+        """Norm each head, gate with silu(z), project back."""
+        gate = F.silu(z.to(self.wide)).view_as(o)
+        y = rms_norm(o, self.norm, self.eps) * gate
+        return F.linear(y.flatten(1).to(z.dtype), self.w_out)

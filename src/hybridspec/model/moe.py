@@ -1,0 +1,95 @@
+"""The mixture of experts, cut at the router: `route` says which experts, `combine` runs them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hybridspec.model.config import TargetConfig
+from hybridspec.model.layers import wide
+
+# A layer whose experts together are no larger than this is run as one wide MLP with a routing mask for
+# short inputs: two products over all experts cost less than the calls to gather the chosen ones.
+DENSE_BYTES = 8 << 20
+DENSE_TOKENS = 64
+
+
+class MoE:
+    """Top-k routed experts plus a gated shared expert. Routing weights are renormalised over the top k."""
+
+    def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
+        self.config, self.wide = config, wide(dtype)
+        hidden, experts = config.hidden_size, config.num_experts
+        inner, shared = config.moe_intermediate_size, config.shared_expert_intermediate_size
+
+        def empty(*shape: int) -> Tensor:
+            return torch.empty(*shape, device=device, dtype=dtype)
+
+        self.router = empty(experts, hidden)
+        self.gate_up = empty(experts, 2 * inner, hidden)
+        self.down = empty(experts, hidden, inner)
+        self.shared_widths = (shared, shared, 1)  # gate, up, output gate
+        self.shared_in = empty(sum(self.shared_widths), hidden)
+        self.shared_down = empty(hidden, shared)
+        self.dense_down: Tensor | None = None
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> view."""
+        gate, up, output_gate = self.shared_in.split(self.shared_widths)
+        return {
+            "gate.weight": self.router,
+            "experts.gate_up_proj": self.gate_up,
+            "experts.down_proj": self.down,
+            "shared_expert.gate_proj.weight": gate,
+            "shared_expert.up_proj.weight": up,
+            "shared_expert.down_proj.weight": self.shared_down,
+            "shared_expert_gate.weight": output_gate,
+        }
+
+    def prepare(self) -> None:
+        """Lay the down projections side by side, [hidden, E * I], where the dense form pays."""
+        size = self.gate_up.element_size() * (self.gate_up.numel() + self.down.numel())
+        if size <= DENSE_BYTES and self.down.device.type == "cpu":
+            self.dense_down = self.down.transpose(0, 1).reshape(self.config.hidden_size, -1)
+
+    def route(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """u [T, hidden] -> experts [T, k] int64 and their weights [T, k], which sum to 1.
+
+        Softmax over all experts, top k, renormalise: the same as softmax over the k largest logits.
+        """
+        logits = F.linear(u, self.router).to(self.wide)
+        top, experts = logits.topk(self.config.num_experts_per_tok, -1)
+        return experts, top.softmax(-1)
+
+    def combine(self, u: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
+        """Routed experts' weighted sum plus the gated shared expert: [T, hidden]."""
+        gate, up, output_gate = F.linear(u, self.shared_in).split(self.shared_widths, -1)
+        y = F.linear(F.silu(gate) * up, self.shared_down) * output_gate.sigmoid()
+        if self.dense_down is not None and u.shape[0] <= DENSE_TOKENS:
+            return y.add_(self._dense(u, experts, weights, self.dense_down))
+        return self._grouped(u, experts, weights, y)
+
+    def _dense(self, u: Tensor, experts: Tensor, weights: Tensor, down: Tensor) -> Tensor:
+        """All experts as one MLP; those not chosen have weight zero."""
+        tokens, count = u.shape[0], self.config.num_experts
+        mask = u.new_zeros(tokens, count).scatter_(1, experts, weights.to(u.dtype))
+        gate, up = F.linear(u, self.gate_up.flatten(0, 1)).view(tokens, count, 2, -1).unbind(2)
+        inner = F.silu(gate).mul_(up).mul_(mask.unsqueeze(-1))
+        return F.linear(inner.flatten(1), down)
+
+    def _grouped(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
+        """Each chosen expert once, over the tokens that chose it; adds to y."""
+        order = experts.flatten().argsort(stable=True)
+        tokens = order // experts.shape[1]
+        scale = weights.flatten()[order].to(u.dtype).unsqueeze(-1)
+        counts = experts.flatten().bincount(minlength=self.config.num_experts).tolist()
+        start = 0
+        for expert in (e for e, count in enumerate(counts) if count):
+            part = slice(start, start + counts[expert])
+            start = part.stop
+            gate, up = F.linear(u[tokens[part]], self.gate_up[expert]).chunk(2, -1)
+            y.index_add_(
+                0, tokens[part], F.linear(F.silu(gate) * up, self.down[expert]) * scale[part]
+            )
+        return y

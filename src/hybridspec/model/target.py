@@ -1,0 +1,207 @@
+"""The hybrid target, cut at the router boundary of layer 0 (paper section 4: Stage 0 and Stage 1).
+
+Three passes share the layers: `prefill` advances the state; `stage0` + `stage1` verify up to W inputs and
+leave the state to `commit`; `verify_unsplit` is the same verification without the cut.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hybridspec.model.attention import GatedAttention, causal
+from hybridspec.model.config import TargetConfig
+from hybridspec.model.gdn import GDNMixer, Verifier
+from hybridspec.model.layers import Rope, rms_norm, wide
+from hybridspec.model.moe import MoE
+from hybridspec.runtime.state import TargetSlot
+
+
+class Stage0(NamedTuple):
+    """What the router boundary keeps of u tokens: Stage 1 goes on from any first w <= u of them.
+
+    residual, moe_input [u, hidden]; experts [u, k] int64; weights [u, k].
+    """
+
+    residual: Tensor
+    moe_input: Tensor
+    experts: Tensor
+    weights: Tensor
+
+
+class PassOutput(NamedTuple):
+    """logits [w, V] in float32 (float64 for a float64 model); features [T, taps * hidden] or None."""
+
+    logits: Tensor
+    features: Tensor | None
+
+
+class Layer:
+    """One block: mixer, then mixture of experts, each on a zero-centred norm of the residual."""
+
+    def __init__(
+        self, config: TargetConfig, index: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.eps, self.linear = config.rms_norm_eps, config.layer_types[index] == "linear_attention"
+        same_kind = config.linear_layers if self.linear else config.full_layers
+        self.place = same_kind.index(index)  # among the layers of its kind
+        self.gdn = GDNMixer(config, device, dtype) if self.linear else None
+        self.attention = None if self.linear else GatedAttention(config, device, dtype)
+        self.mlp = MoE(config, device, dtype)
+        self.norms = torch.empty(2, config.hidden_size, device=device, dtype=wide(dtype))
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name -> view."""
+        named = {
+            "input_layernorm.weight": self.norms[0],
+            "post_attention_layernorm.weight": self.norms[1],
+        }
+        parts = {"linear_attn": self.gdn, "self_attn": self.attention, "mlp": self.mlp}
+        for prefix, part in parts.items():
+            if part is not None:
+                named |= {f"{prefix}.{name}": slot for name, slot in part.slots().items()}
+        return named
+
+    def prepare(self) -> None:
+        """Norms are zero-centred: the factor is 1 + weight."""
+        self.scales = 1 + self.norms
+        for part in (self.gdn, self.attention, self.mlp):
+            if part is not None:
+                part.prepare()
+
+    def mix(self, x: Tensor, step: Step) -> Tensor:
+        """Residual after the mixer: [T, hidden]."""
+        u = rms_norm(x, self.scales[0], self.eps)
+        if self.gdn is not None:
+            buffers = step.slot.layer(self.place)
+            y = (
+                self.gdn.verify(u, buffers, step.verifier)
+                if step.verifier
+                else self.gdn.prefill(u, buffers)
+            )
+        else:
+            assert self.attention is not None
+            keys, values = step.slot.keys[self.place], step.slot.values[self.place]
+            y = self.attention(u, keys, values, step.slot.length, step.rope, step.visible)
+        return x + y
+
+    def route(self, x: Tensor) -> Stage0:
+        """Norm and route: everything before the first expert."""
+        u = rms_norm(x, self.scales[1], self.eps)
+        return Stage0(x, u, *self.mlp.route(u))
+
+    def experts(self, routed: Stage0) -> Tensor:
+        """Residual after the experts: [T, hidden]."""
+        return routed.residual + self.mlp.combine(routed.moe_input, routed.experts, routed.weights)
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        """The whole block."""
+        return self.experts(self.route(self.mix(x, step)))
+
+
+class Step(NamedTuple):
+    """What a pass hands to every layer. No verifier means prefill."""
+
+    slot: TargetSlot
+    rope: Rope
+    visible: Tensor | None
+    verifier: Verifier | None
+
+
+class Target:
+    """A Qwen3.5/3.6-MoE text model. Fill `slots()`, call `prepare()`, then run passes over a slot."""
+
+    def __init__(
+        self,
+        config: TargetConfig,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        device = torch.device(device)
+        self.config, self.device, self.dtype = config, device, dtype
+        self.tap_layers: tuple[int, ...] = ()
+        shape = (config.vocab_size, config.hidden_size)
+        self.embedding = torch.empty(shape, device=device, dtype=dtype)
+        self.head = self.embedding
+        if not config.tie_word_embeddings:
+            self.head = torch.empty(shape, device=device, dtype=dtype)
+        self.layers = [Layer(config, i, device, dtype) for i in range(config.num_hidden_layers)]
+        self.norm = torch.empty(config.hidden_size, device=device, dtype=wide(dtype))
+
+    def slots(self) -> dict[str, Tensor]:
+        """Checkpoint name (without prefix) -> the view that takes its tensor."""
+        named = {"embed_tokens.weight": self.embedding, "norm.weight": self.norm}
+        if not self.config.tie_word_embeddings:
+            named["lm_head.weight"] = self.head
+        for i, layer in enumerate(self.layers):
+            named |= {f"layers.{i}.{name}": slot for name, slot in layer.slots().items()}
+        return named
+
+    def prepare(self) -> None:
+        """Derive what the passes use from the loaded tensors. Call once, after loading."""
+        self.scale = 1 + self.norm
+        for layer in self.layers:
+            layer.prepare()
+        self.set_context(0)
+
+    def set_context(self, capacity: int) -> None:
+        """Make rotary tables for `capacity` positions and the rows a verification may run past them."""
+        config = self.config
+        self.rope = Rope(
+            config.rope_theta, config.rotary_dim, capacity + 16, self.device, self.dtype
+        )
+
+    def prefill(self, ids: Tensor, slot: TargetSlot) -> PassOutput:
+        """Run ids [T] and advance the slot. Logits are the last token's only: [1, V]."""
+        step = self._step(ids, slot, None)
+        x, taps = self.embedding[ids], []
+        for i, layer in enumerate(self.layers):
+            x = layer(x, step)
+            self._tap(taps, i, x)
+        slot.length += ids.shape[0]
+        return self._output(x[-1:], taps)
+
+    def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
+        """ids [u] at positions P..P+u-1, through layer 0's router and no further."""
+        step = self._step(ids, slot, verifier)
+        return self.layers[0].route(self.layers[0].mix(self.embedding[ids], step))
+
+    def stage1(self, stage0: Stage0, w: int, slot: TargetSlot, verifier: Verifier) -> PassOutput:
+        """Finish the first w tokens of Stage 0, from layer 0's experts to the logits."""
+        kept = Stage0(*(t[:w] for t in stage0))
+        step = self._step(kept.residual, slot, verifier)
+        x, taps = self.layers[0].experts(kept), []
+        self._tap(taps, 0, x)
+        for i, layer in enumerate(self.layers[1:], 1):
+            x = layer(x, step)
+            self._tap(taps, i, x)
+        return self._output(x, taps)
+
+    def verify_unsplit(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> PassOutput:
+        """The same verification of ids [w] without the cut, for comparison."""
+        step = self._step(ids, slot, verifier)
+        x, taps = self.embedding[ids], []
+        for i, layer in enumerate(self.layers):
+            x = layer(x, step)
+            self._tap(taps, i, x)
+        return self._output(x, taps)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Head on normalised rows [T, hidden] -> [T, V]; the drafter uses it too."""
+        return F.linear(hidden, self.head).to(wide(self.dtype))
+
+    def _step(self, tokens: Tensor, slot: TargetSlot, verifier: Verifier | None) -> Step:
+        visible = causal(tokens.shape[0], slot.length, self.device)
+        return Step(slot, self.rope, visible, verifier)
+
+    def _tap(self, taps: list[Tensor], layer: int, x: Tensor) -> None:
+        """Keep the residual after a tapped layer (0-based, as `target_layer_ids` counts)."""
+        if layer in self.tap_layers:
+            taps.append(x)
+
+    def _output(self, x: Tensor, taps: list[Tensor]) -> PassOutput:
+        logits = self.logits(rms_norm(x, self.scale, self.config.rms_norm_eps))
+        return PassOutput(logits, torch.cat(taps, -1) if taps else None)

@@ -1,0 +1,148 @@
+"""All memory of a run, allocated once: KV, convolution columns, GDN states, compact factors.
+
+A slot is one sequence. Its committed length is P: positions 0..P-1 are in the state, the anchor is not.
+Verification writes ahead (KV rows P.., convolution columns 3.., factors) and `commit` keeps m inputs of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hybridspec.kernels.gdn import naive
+from hybridspec.model.config import DrafterConfig, TargetConfig
+from hybridspec.model.gdn import GDNBuffers, Verifier
+from hybridspec.model.layers import wide
+
+W = 16  # most target inputs of one verification; also the spare rows behind every cache
+COMMIT = {"block": naive.commit, "exact": naive.replay}
+
+
+@dataclass(slots=True)
+class TargetSlot:
+    """One sequence's views into a `TargetState`. `length` is P.
+
+    gdn [Lg, VH, dv, dk], conv [Lg, 3 + W, C], keys and values [La, KV, capacity + W, D],
+    z [Lg, W, VH, dv], k [Lg, W, KH, dk], g [Lg, W, VH]; Lg and La count GDN and attention layers.
+    """
+
+    gdn: Tensor
+    conv: Tensor
+    keys: Tensor
+    values: Tensor
+    z: Tensor
+    k: Tensor
+    g: Tensor
+    length: int = 0
+
+    def layer(self, index: int) -> GDNBuffers:
+        """The buffers of the index-th GDN layer."""
+        return GDNBuffers(
+            self.gdn[index], self.conv[index], self.z[index], self.k[index], self.g[index]
+        )
+
+    def commit(self, m: int, verifier: Verifier) -> None:
+        """Keep the first m inputs of the last verification, in all layers at once (equation 7)."""
+        history = self.conv.shape[1] - W
+        self.gdn.copy_(COMMIT[verifier](self.gdn, self.z[:, :m], self.k[:, :m], self.g[:, :m]))
+        self.conv[:, :history] = self.conv[:, m : m + history].clone()
+        self.length += m
+
+    def reset(self) -> None:
+        """Forget the sequence. KV rows need no clearing: nothing reads past `length`."""
+        self.gdn.zero_()
+        self.conv.zero_()
+        self.length = 0
+
+
+class TargetState:
+    """The target's memory for `slots` sequences of up to `capacity` tokens."""
+
+    def __init__(
+        self,
+        config: TargetConfig,
+        capacity: int,
+        *,
+        slots: int = 1,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        linear, full = len(config.linear_layers), len(config.full_layers)
+        heads, dk = config.linear_num_value_heads, config.linear_key_head_dim
+        dv, history = config.linear_value_head_dim, config.linear_conv_kernel_dim - 1
+        kv = (full, slots, config.num_key_value_heads, capacity + W, config.head_dim)
+
+        def zeros(*shape: int, of: torch.dtype = wide(dtype)) -> Tensor:
+            return torch.zeros(*shape, device=device, dtype=of)
+
+        self.capacity = capacity
+        self.gdn = zeros(linear, slots, heads, dv, dk)
+        self.conv = zeros(linear, slots, history + W, config.conv_dim, of=dtype)
+        self.keys, self.values = zeros(*kv, of=dtype), zeros(*kv, of=dtype)
+        self.z = zeros(linear, slots, W, heads, dv)
+        self.k = zeros(linear, slots, W, config.linear_num_key_heads, dk)
+        self.g = zeros(linear, slots, W, heads)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every buffer by name, slot dimension second."""
+        names = ("gdn", "conv", "keys", "values", "z", "k", "g")
+        return {name: getattr(self, name) for name in names}
+
+    def slot(self, index: int = 0) -> TargetSlot:
+        """A fresh handle on slot `index`, its sequence forgotten."""
+        slot = TargetSlot(**{name: t[:, index] for name, t in self.tensors().items()})
+        slot.reset()
+        return slot
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(t.nbytes for t in self.tensors().values())
+
+
+@dataclass(slots=True)
+class DrafterSlot:
+    """One sequence's context keys and values in the drafter. `length` is P.
+
+    full [2, Lf, KV, capacity + B, D]; ring [2, Ls, KV, R, D] with R = min(window, capacity) + B rows for blocks
+    of B, position p in row p mod R. The first dimension is keys, values.
+    """
+
+    full: Tensor
+    ring: Tensor
+    length: int = 0
+
+
+class DrafterState:
+    """The drafter's memory: full layers keep every position, sliding layers a ring of window + block."""
+
+    def __init__(
+        self,
+        config: DrafterConfig,
+        capacity: int,
+        *,
+        slots: int = 1,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        sliding = sum(t == "sliding_attention" for t in config.layer_types)
+        window = min(config.sliding_window or capacity, capacity)
+        kv, size = config.num_key_value_heads, config.head_dim
+
+        def zeros(layers: int, rows: int) -> Tensor:
+            return torch.zeros(2, layers, slots, kv, rows, size, device=device, dtype=dtype)
+
+        self.capacity = capacity
+        self.full = zeros(config.num_hidden_layers - sliding, capacity + config.block_size)
+        self.ring = zeros(sliding, window + config.block_size)
+
+    def slot(self, index: int = 0) -> DrafterSlot:
+        """A fresh handle on slot `index`. Rows need no clearing: nothing unwritten is visible."""
+        return DrafterSlot(self.full[:, :, index], self.ring[:, :, index])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both caches."""
+        return self.full.nbytes + self.ring.nbytes
