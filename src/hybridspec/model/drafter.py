@@ -165,6 +165,7 @@ class Drafter:
         ids[0] = anchor
         x = target.embedding[ids]
         full, ring = slot.full, slot.ring
+        seen: Tensor | None
         seen_full = self._visible_full(start)
         places, seen_ring = self._ring_rows(start, ring.shape[-2])
         for i, layer in enumerate(self.layers):
@@ -173,7 +174,7 @@ class Drafter:
             if i in self.ringed:
                 cache, seen = ring[:, self.ringed.index(i)], seen_ring
                 cache.index_copy_(2, places, kv)
-                cache = cache[:, :, : seen.shape[1]]
+                cache = cache[:, :, : seen_ring.shape[1]]
             else:
                 cache, seen = full[:, self.whole.index(i)], seen_full
                 cache[:, :, start : start + size] = kv

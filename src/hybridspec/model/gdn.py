@@ -96,7 +96,8 @@ class GDNMixer:
 
     def _project(self, u: Tensor) -> tuple[Tensor, ...]:
         """The four input projections in one product."""
-        return F.linear(u, self.w_in).split(self.widths, -1)
+        parts: tuple[Tensor, ...] = F.linear(u, self.w_in).split(self.widths, -1)
+        return parts
 
     def _convolve(self, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Raw columns [taps - 1 + T, C] -> normalised q, k [T, KH, dk] and v [T, VH, dv]."""

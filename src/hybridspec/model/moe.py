@@ -65,7 +65,7 @@ class MoE:
     def combine(self, u: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
         """Routed experts' weighted sum plus the gated shared expert: [T, hidden]."""
         gate, up, output_gate = F.linear(u, self.shared_in).split(self.shared_widths, -1)
-        y = F.linear(F.silu(gate) * up, self.shared_down) * output_gate.sigmoid()
+        y: Tensor = F.linear(F.silu(gate) * up, self.shared_down) * output_gate.sigmoid()
         if self.dense_down is not None and u.shape[0] <= DENSE_TOKENS:
             return y.add_(self._dense(u, experts, weights, self.dense_down))
         return self._grouped(u, experts, weights, y)

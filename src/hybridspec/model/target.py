@@ -122,7 +122,6 @@ class Target:
     ) -> None:
         device = torch.device(device)
         self.config, self.device, self.dtype = config, device, dtype
-        self.tap_layers: tuple[int, ...] = ()
         shape = (config.vocab_size, config.hidden_size)
         self.embedding = torch.empty(shape, device=device, dtype=dtype)
         self.head = self.embedding
@@ -157,12 +156,9 @@ class Target:
     def prefill(self, ids: Tensor, slot: TargetSlot) -> PassOutput:
         """Run ids [T] and advance the slot. Logits are the last token's only: [1, V]."""
         step = self._step(ids, slot, None)
-        x, taps = self.embedding[ids], []
-        for i, layer in enumerate(self.layers):
-            x = layer(x, step)
-            self._tap(taps, i, x)
+        x, taps = self._run(self.embedding[ids], 0, step)
         slot.length += ids.shape[0]
-        return self._output(x[-1:], taps)
+        return self._output(x[-1:], taps, step)
 
     def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
         """ids [u] at positions P..P+u-1, through layer 0's router and no further."""
@@ -173,21 +169,15 @@ class Target:
         """Finish the first w tokens of Stage 0, from layer 0's experts to the logits."""
         kept = Stage0(*(t[:w] for t in stage0))
         step = self._step(kept.residual, slot, verifier)
-        x, taps = self.layers[0].experts(kept), []
-        self._tap(taps, 0, x)
-        for i, layer in enumerate(self.layers[1:], 1):
-            x = layer(x, step)
-            self._tap(taps, i, x)
-        return self._output(x, taps)
+        after_first = self.layers[0].experts(kept)
+        x, taps = self._run(after_first, 1, step)
+        return self._output(x, {0: after_first} | taps, step)
 
     def verify_unsplit(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """The same verification of ids [w] without the cut, for comparison."""
         step = self._step(ids, slot, verifier)
-        x, taps = self.embedding[ids], []
-        for i, layer in enumerate(self.layers):
-            x = layer(x, step)
-            self._tap(taps, i, x)
-        return self._output(x, taps)
+        x, taps = self._run(self.embedding[ids], 0, step)
+        return self._output(x, taps, step)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Head on normalised rows [T, hidden] -> [T, V]; the drafter uses it too."""
@@ -197,11 +187,16 @@ class Target:
         visible = causal(tokens.shape[0], slot.length, self.device)
         return Step(slot, self.rope, visible, verifier)
 
-    def _tap(self, taps: list[Tensor], layer: int, x: Tensor) -> None:
-        """Keep the residual after a tapped layer (0-based, as `target_layer_ids` counts)."""
-        if layer in self.tap_layers:
-            taps.append(x)
+    def _run(self, x: Tensor, first: int, step: Step) -> tuple[Tensor, dict[int, Tensor]]:
+        """Layers first.. on x; the residuals after the tapped ones, by layer."""
+        taps = {}
+        for i, layer in enumerate(self.layers[first:], first):
+            x = layer(x, step)
+            if i in step.slot.tap_layers:
+                taps[i] = x
+        return x, taps
 
-    def _output(self, x: Tensor, taps: list[Tensor]) -> PassOutput:
+    def _output(self, x: Tensor, taps: dict[int, Tensor], step: Step) -> PassOutput:
         logits = self.logits(rms_norm(x, self.scale, self.config.rms_norm_eps))
-        return PassOutput(logits, torch.cat(taps, -1) if taps else None)
+        wanted = step.slot.tap_layers
+        return PassOutput(logits, torch.cat([taps[i] for i in wanted], -1) if wanted else None)

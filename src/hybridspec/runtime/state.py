@@ -22,7 +22,7 @@ COMMIT = {"block": naive.commit, "exact": naive.replay}
 
 @dataclass(slots=True)
 class TargetSlot:
-    """One sequence's views into a `TargetState`. `length` is P.
+    """One sequence's views into a `TargetState`. `length` is P; `tap_layers` are a drafter's.
 
     gdn [Lg, VH, dv, dk], conv [Lg, 3 + W, C], keys and values [La, KV, capacity + W, D],
     z [Lg, W, VH, dv], k [Lg, W, KH, dk], g [Lg, W, VH]; Lg and La count GDN and attention layers.
@@ -36,6 +36,7 @@ class TargetSlot:
     k: Tensor
     g: Tensor
     length: int = 0
+    tap_layers: tuple[int, ...] = ()
 
     def layer(self, index: int) -> GDNBuffers:
         """The buffers of the index-th GDN layer."""
@@ -74,8 +75,8 @@ class TargetState:
         dv, history = config.linear_value_head_dim, config.linear_conv_kernel_dim - 1
         kv = (full, slots, config.num_key_value_heads, capacity + W, config.head_dim)
 
-        def zeros(*shape: int, of: torch.dtype = wide(dtype)) -> Tensor:
-            return torch.zeros(*shape, device=device, dtype=of)
+        def zeros(*shape: int, of: torch.dtype | None = None) -> Tensor:
+            return torch.zeros(*shape, device=device, dtype=of or wide(dtype))
 
         self.capacity = capacity
         self.gdn = zeros(linear, slots, heads, dv, dk)
@@ -90,9 +91,13 @@ class TargetState:
         names = ("gdn", "conv", "keys", "values", "z", "k", "g")
         return {name: getattr(self, name) for name in names}
 
-    def slot(self, index: int = 0) -> TargetSlot:
-        """A fresh handle on slot `index`, its sequence forgotten."""
-        slot = TargetSlot(**{name: t[:, index] for name, t in self.tensors().items()})
+    def slot(self, index: int = 0, tap_layers: tuple[int, ...] = ()) -> TargetSlot:
+        """A fresh handle on slot `index`, its sequence forgotten.
+
+        `tap_layers`: the layers (0-based) whose residuals every pass returns as features.
+        """
+        views = {name: t[:, index] for name, t in self.tensors().items()}
+        slot = TargetSlot(**views, tap_layers=tap_layers)  # type: ignore[arg-type]
         slot.reset()
         return slot
 

@@ -1,0 +1,278 @@
+"""Prompt in, tokens out. Three lines of user code:
+
+engine = Engine.load()
+answer = engine.generate("What is the capital of France?", chat=True)
+print(answer.text)
+"""
+
+from __future__ import annotations
+
+import secrets
+import weakref
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from hybridspec import assets
+from hybridspec.checkpoint import (
+    GenerationConfig,
+    load_drafter,
+    load_target,
+    read_generation_config,
+    resolve,
+)
+from hybridspec.core import Generation, SamplingParams
+from hybridspec.errors import RequestError
+from hybridspec.model.drafter import Drafter
+from hybridspec.model.target import Target
+from hybridspec.runtime.round import Rounds, Sequence
+from hybridspec.runtime.state import DrafterState, TargetState
+from hybridspec.stream import Stream
+from hybridspec.systems import parse_system
+from hybridspec.text.stop import OutputStream
+from hybridspec.text.tokenizer import Tokenizer
+
+Prompt = str | Seq[int] | Seq[Mapping[str, Any]]
+DEFAULT_CONTEXT = 32768
+DEFAULT_SYSTEM = "static:5"
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
+
+
+class Engine:
+    """One target, perhaps its drafter, and the memory of one sequence, allocated once."""
+
+    def __init__(
+        self,
+        target: Target,
+        drafter: Drafter | None = None,
+        tokenizer: Tokenizer | None = None,
+        *,
+        defaults: GenerationConfig | None = None,
+        max_context: int | None = None,
+    ) -> None:
+        """Wrap loaded models; `load` is the usual way.
+
+        Args:
+            target: prepared target.
+            drafter: prepared drafter of this target; None leaves only plain decoding.
+            tokenizer: None takes and gives token ids only.
+            defaults: the checkpoint's stop ids and sampling settings.
+            max_context: most tokens of prompt and answer together.
+        """
+        self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
+        self.defaults = defaults or GenerationConfig(eos_token_ids=())
+        self.max_context = _context(max_context, target.config.max_position_embeddings)
+        self._state = TargetState(
+            target.config, self.max_context, device=target.device, dtype=target.dtype
+        )
+        target.set_context(self.max_context)
+        self._drafter_state = None
+        if drafter is not None:
+            self._drafter_state = DrafterState(
+                drafter.config, self.max_context, device=target.device, dtype=target.dtype
+            )
+            drafter.set_context(self.max_context)
+        self._current: weakref.ref[Stream] | None = None
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | None = None,
+        draft: str | Path | None = None,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        max_context: int | None = None,
+        revision: str | None = None,
+        draft_revision: str | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.
+
+        Args:
+            model: target folder or `owner/name`; None is the embedded pair.
+            draft: drafter folder or `owner/name`; None decodes plainly (but see `model`).
+            device: `cpu`, `cuda`, `cuda:1`, ...; `auto` takes a GPU when there is one.
+            dtype: `float32`, `bfloat16`, `float16`, `float64`; `auto` is bfloat16 on a GPU, float32 on a CPU.
+            max_context: most tokens of prompt and answer together; the model's own limit or 32,768 if less.
+            revision, draft_revision: branch, tag or commit of a Hub id.
+            progress: show a bar while loading; None shows it on a terminal only.
+
+        Raises:
+            CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
+        """
+        if model is None:
+            model, draft = assets.TARGET, draft or assets.DRAFTER
+        place = _device(device)
+        number = _dtype(dtype, place)
+        folder = resolve(model, revision)
+        tokenizer = Tokenizer.from_dir(folder)
+        target = load_target(folder, place, number, progress=progress)
+        drafter = None
+        if draft is not None:
+            source = resolve(draft, draft_revision)
+            drafter = load_drafter(source, target.config, place, number, progress=progress)
+        defaults = read_generation_config(folder)
+        return cls(target, drafter, tokenizer, defaults=defaults, max_context=max_context)
+
+    @property
+    def default_system(self) -> str:
+        """The decoding system used when none is named."""
+        return DEFAULT_SYSTEM if self.drafter is not None else "ar"
+
+    def encode(
+        self, prompt: Prompt, *, chat: bool = False, enable_thinking: bool = False
+    ) -> list[int]:
+        """Token ids of a prompt: text, messages (or text with `chat`) through the template, or ids.
+
+        Raises:
+            RequestError: nothing in it, ids out of range, or no tokenizer or template for it.
+        """
+        if isinstance(prompt, str):
+            if not prompt.strip():
+                raise RequestError("The prompt is empty; expected some text.")
+            if not chat:
+                return self._tokenizer.encode(prompt)
+            prompt = [{"role": "user", "content": prompt}]
+        if prompt and isinstance(prompt[0], Mapping):
+            text = self._tokenizer.render_chat(prompt, enable_thinking=enable_thinking)  # type: ignore[arg-type]
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        return self._checked_ids(prompt)  # type: ignore[arg-type]
+
+    def stream(
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        system: str | None = None,
+        chat: bool = False,
+        enable_thinking: bool = False,
+    ) -> Stream:
+        """Start an answer; iterate over the result for its pieces.
+
+        Args:
+            prompt: text, token ids, or chat messages.
+            params: sampling and limits; greedy with 256 tokens by default.
+            system: `ar`, `dflash` or `static:W`; all give the same tokens.
+            chat: wrap a text prompt as a user's message in the chat template.
+            enable_thinking: passed to the chat template.
+
+        Raises:
+            RequestError: a prompt, parameter or system that cannot be served, or an answer under way.
+        """
+        params = params or SamplingParams()
+        chosen = parse_system(
+            system or self.default_system,
+            self.drafter.config.block_size if self.drafter else None,
+        )
+        ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
+        most = min(params.max_tokens, self._room(ids))
+        eos = self.defaults.eos_token_ids
+        detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
+        output = OutputStream(detokenizer, params, eos, most)
+        self._check_free()
+        sequence = self._sequence(params, chosen.drafts)
+        rounds = Rounds(self.target, self.drafter, chosen)
+        stream = Stream(rounds, sequence, ids, output, most)
+        self._current = weakref.ref(stream)
+        return stream
+
+    def generate(
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        system: str | None = None,
+        chat: bool = False,
+        enable_thinking: bool = False,
+    ) -> Generation:
+        """The whole answer at once; arguments as `stream`."""
+        stream = self.stream(
+            prompt, params, system=system, chat=chat, enable_thinking=enable_thinking
+        )
+        for _ in stream:
+            pass
+        return stream.result()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the sequence's memory: target and drafter state."""
+        return self._state.nbytes + (self._drafter_state.nbytes if self._drafter_state else 0)
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise RequestError("This engine has no tokenizer; give the prompt as token ids.")
+        return self.tokenizer
+
+    def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
+        """Fresh slots for a request. The seed is drawn here when the request names none."""
+        taps = self.drafter.config.target_layer_ids if self.drafter and drafts else ()
+        seed = secrets.randbits(64) if params.seed is None else params.seed
+        drafter_slot = self._drafter_state.slot() if self._drafter_state else None
+        return Sequence(self._state.slot(0, taps), drafter_slot, params, seed)
+
+    def _checked_ids(self, ids: Seq[int]) -> list[int]:
+        if not ids:
+            raise RequestError("The prompt is empty; expected at least one token.")
+        size = self.target.config.vocab_size
+        wrong = next((i for i in ids if not 0 <= i < size), None)
+        if wrong is not None:
+            raise RequestError(f"The prompt holds token id {wrong}; expected 0 to {size - 1}.")
+        return list(ids)
+
+    def _room(self, ids: list[int]) -> int:
+        room = self.max_context - len(ids)
+        if room < 1:
+            raise RequestError(
+                f"The prompt has {len(ids)} tokens and the context {self.max_context}, which must also "
+                "hold the answer. Shorten the prompt or raise --max-context."
+            )
+        return room
+
+    def _check_free(self) -> None:
+        """One sequence's memory serves one answer at a time; a dropped stream holds nothing."""
+        current = self._current() if self._current else None
+        if current is not None and not current.finished:
+            raise RequestError(
+                "The engine is in the middle of another answer; it serves one at a time. Finish or "
+                "close that stream first."
+            )
+
+
+def _context(asked: int | None, most: int) -> int:
+    if asked is None:
+        return min(DEFAULT_CONTEXT, most)
+    if not 2 <= asked <= most:
+        raise RequestError(f"max_context is {asked}; expected 2 to {most}, the model's limit.")
+    return asked
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise RequestError(f"The device {name!r} is unknown; expected auto, cpu or cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise RequestError(
+            "The device cuda was asked for, but torch sees no GPU; use --device cpu."
+        )
+    return device
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if name not in DTYPES:
+        raise RequestError(f"The dtype {name!r} is unknown; expected auto or {', '.join(DTYPES)}.")
+    return DTYPES[name]

@@ -1,0 +1,106 @@
+"""One round of speculative decoding (paper Algorithm 1), eager: lengths are Python numbers.
+
+draft -> select -> Stage 0 -> correct -> Stage 1 -> accept -> stop rule -> commit.
+Plain decoding is this same round at w = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from hybridspec.core import Proposal, RoundStats, SamplingParams, Verdict
+from hybridspec.model.drafter import Drafter
+from hybridspec.model.target import PassOutput, Target
+from hybridspec.runtime.sampling import accept, target_tokens
+from hybridspec.runtime.state import DrafterSlot, TargetSlot
+from hybridspec.systems import System
+from hybridspec.text.stop import Emission, OutputStream
+
+
+@dataclass(slots=True)
+class Sequence:
+    """One request under way: P committed tokens in the slots, and the anchor that follows them."""
+
+    slot: TargetSlot
+    drafter_slot: DrafterSlot | None
+    params: SamplingParams
+    seed: int
+    anchor: int = -1
+
+
+class Rounds:
+    """Runs a target and its drafter, if any, by one system."""
+
+    def __init__(self, target: Target, drafter: Drafter | None, system: System) -> None:
+        self.target, self.system = target, system
+        self.drafter = drafter if system.drafts else None
+
+    def prefill(self, sequence: Sequence, ids: torch.Tensor) -> PassOutput:
+        """Run prompt tokens [T] into the slots; logits of the last one."""
+        out = self.target.prefill(ids, sequence.slot)
+        self._extend(sequence, out, ids.shape[0])
+        return out
+
+    def first_token(self, sequence: Sequence, out: PassOutput) -> int:
+        """The token after the prompt: the first anchor."""
+        sequence.anchor = int(self._target_tokens(sequence, out, sequence.slot.length)[0])
+        return sequence.anchor
+
+    def run(
+        self, sequence: Sequence, output: OutputStream, remaining: int
+    ) -> tuple[Emission, tuple[int, ...], RoundStats]:
+        """One round that emits at most `remaining` >= 1 tokens and commits exactly what is kept.
+
+        Returns what the stop rule let out, the kept tokens, and the round's figures.
+        """
+        policy, verifier, slot = self.system.policy, self.system.verifier, sequence.slot
+        proposal = self._propose(sequence, min(policy.longest, remaining) - 1)
+        w0 = min(policy.select(proposal), remaining)
+        u = min(w0 + policy.lookahead, remaining)
+
+        stage0 = self.target.stage0(self._inputs(sequence, proposal, u), slot, verifier)
+        w = min(policy.correct(w0, stage0.experts), u)
+        out = self.target.stage1(stage0, w, slot, verifier)
+
+        verdict = self._verdict(sequence, proposal, out, w)
+        emission = output.push(verdict.emitted)
+        m = emission.kept  # the anchor and the kept drafts before the last kept token
+        slot.commit(m, verifier)
+        self._extend(sequence, out, m)
+        sequence.anchor = verdict.emitted[m - 1]
+        stats = RoundStats(w=w, accepted=verdict.accepted, committed=m)
+        return emission, verdict.emitted[:m], stats
+
+    def _propose(self, sequence: Sequence, drafts: int) -> Proposal | None:
+        if self.drafter is None or sequence.drafter_slot is None or drafts < 1:
+            return None
+        scored = self.system.policy.scored
+        return self.drafter.propose(
+            self.target, sequence.anchor, sequence.drafter_slot, drafts, scored=scored
+        )
+
+    def _inputs(self, sequence: Sequence, proposal: Proposal | None, u: int) -> torch.Tensor:
+        """[u] int64: the anchor and the first u - 1 drafts."""
+        anchor = torch.tensor([sequence.anchor], device=self.target.device)
+        return anchor if proposal is None else torch.cat((anchor, proposal.tokens[: u - 1]))
+
+    def _verdict(
+        self, sequence: Sequence, proposal: Proposal | None, out: PassOutput, w: int
+    ) -> Verdict:
+        """A leading drafts equal the target's tokens; those and the next one are emitted."""
+        y = self._target_tokens(sequence, out, sequence.slot.length + 1)
+        accepted = 0 if proposal is None else int(accept(proposal.tokens[: w - 1], y))
+        return Verdict(accepted, tuple(y[: accepted + 1].tolist()))
+
+    def _target_tokens(self, sequence: Sequence, out: PassOutput, first: int) -> torch.Tensor:
+        """The target's own tokens at positions first.. of the sequence."""
+        positions = torch.arange(first, first + len(out.logits), device=self.target.device)
+        return target_tokens(out.logits, positions, sequence.params, sequence.seed)
+
+    def _extend(self, sequence: Sequence, out: PassOutput, m: int) -> None:
+        """Give the drafter the features of m committed tokens."""
+        if self.drafter is not None and sequence.drafter_slot is not None:
+            assert out.features is not None
+            self.drafter.extend(out.features[:m], sequence.drafter_slot)

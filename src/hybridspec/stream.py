@@ -1,0 +1,128 @@
+"""One answer under way: prompt tokens in, pieces of text out, statistics at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from hybridspec.core import (
+    FinishReason,
+    Generation,
+    GenerationStats,
+    RoundStats,
+)
+from hybridspec.runtime import check
+from hybridspec.runtime.round import Rounds, Sequence
+from hybridspec.text.stop import Emission, OutputStream
+
+PREFILL_CHUNK = 512  # prompt tokens a pass: bounds the memory of scores and features
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one round adds to an answer. `text` may lag behind `token_ids`, never the reverse."""
+
+    text: str
+    token_ids: tuple[int, ...]
+
+
+class Stream:
+    """Iterate for pieces; `result()` gives the answer so far, `close()` ends it early.
+
+    The end of the answer, `close()`, an exception and dropping the stream all free the engine.
+    """
+
+    def __init__(
+        self,
+        rounds: Rounds,
+        sequence: Sequence,
+        prompt: list[int],
+        output: OutputStream,
+        max_tokens: int,
+    ) -> None:
+        self._rounds, self._sequence, self._output = rounds, sequence, output
+        self._prompt, self._max_tokens = prompt, max_tokens
+        self._pieces: list[str] = []
+        self._tokens: list[int] = []
+        self._stats: list[RoundStats] = []
+        self._finish: FinishReason | None = None
+        self._prefill_seconds = self._decode_seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer has ended; the engine is free again."""
+        return self._finish is not None
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self
+
+    def __next__(self) -> Piece:
+        if self.finished:
+            raise StopIteration
+        try:
+            piece = self._round() if self._tokens else self._first()
+            if self.finished and check.enabled():
+                self._check()
+            return piece
+        except BaseException:  # an interrupt may leave the slot half committed: it ends the answer
+            self._finish = self._finish or "abort"
+            raise
+
+    def close(self) -> Piece:
+        """End the answer now, and let out the text that was held back. Harmless when it has ended."""
+        emission = self._output.finish()
+        self._finish = self._finish or emission.finish_reason
+        self._pieces.append(emission.text)
+        return Piece(emission.text, ())
+
+    def result(self) -> Generation:
+        """The answer so far; whole once the iteration has ended."""
+        sampled = None if self._sequence.params.greedy else self._sequence.seed
+        return Generation(
+            text="".join(self._pieces),
+            token_ids=tuple(self._tokens),
+            finish_reason=self._finish or "abort",
+            prompt_tokens=len(self._prompt),
+            system=self._rounds.system.name,
+            stats=GenerationStats(
+                tuple(self._stats), self._prefill_seconds, self._decode_seconds, sampled
+            ),
+        )
+
+    @torch.inference_mode()
+    def _first(self) -> Piece:
+        """The prompt, and the token after it."""
+        began = time.perf_counter()
+        ids = torch.tensor(self._prompt, device=self._rounds.target.device)
+        for part in ids.split(PREFILL_CHUNK):
+            out = self._rounds.prefill(self._sequence, part)
+        token = self._rounds.first_token(self._sequence, out)
+        self._prefill_seconds = time.perf_counter() - began
+        return self._emit(self._output.push([token]), [token])
+
+    @torch.inference_mode()
+    def _round(self) -> Piece:
+        began = time.perf_counter()
+        remaining = self._max_tokens - len(self._tokens)
+        emission, tokens, stats = self._rounds.run(self._sequence, self._output, remaining)
+        self._stats.append(stats)
+        self._decode_seconds += time.perf_counter() - began
+        return self._emit(emission, tokens)
+
+    def _emit(self, emission: Emission, tokens: tuple[int, ...] | list[int]) -> Piece:
+        kept = tuple(tokens[: emission.kept])
+        self._tokens += kept
+        self._pieces.append(emission.text)
+        self._finish = emission.finish_reason
+        return Piece(emission.text, kept)
+
+    @torch.inference_mode()
+    def _check(self) -> None:
+        tokens = (self._prompt + self._tokens)[:-1]
+        device = self._rounds.target.device
+        check.check_committed(
+            self._rounds.target, self._sequence.slot, torch.tensor(tokens, device=device)
+        )

@@ -1,0 +1,62 @@
+"""The decoding systems by name: each is a length policy and a GDN verifier, nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybridspec.errors import RequestError
+from hybridspec.model.gdn import Verifier
+from hybridspec.policy.length import FixedLength, LengthPolicy
+
+KNOWN = "ar (plain decoding), dflash (the whole block), static:W (W inputs a round)"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A way to decode. All systems give the same tokens; they differ in speed."""
+
+    name: str
+    policy: LengthPolicy
+    verifier: Verifier
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it needs a drafter."""
+        return self.policy.longest > 1
+
+
+def parse_system(name: str, block_size: int | None) -> System:
+    """The system called NAME[:ARG].
+
+    Args:
+        name: `ar`, `dflash` or `static:W`.
+        block_size: the drafter's, the anchor included; None when there is no drafter.
+
+    Raises:
+        RequestError: an unknown name, a length out of range, or no drafter for a system that drafts.
+    """
+    kind, _, argument = name.partition(":")
+    if kind == "static":
+        system = System(name, FixedLength(_length(argument, block_size)), "block")
+    elif kind == "dflash" and not argument:
+        system = System(name, FixedLength(block_size or 2), "exact")
+    elif kind == "ar" and not argument:
+        system = System(name, FixedLength(1), "exact")
+    else:
+        raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
+    if system.drafts and block_size is None:
+        raise RequestError(
+            f"The system {name!r} needs a drafter and none is loaded. Give one with --draft, "
+            "or use the system ar."
+        )
+    return system
+
+
+def _length(argument: str, block_size: int | None) -> int:
+    longest = block_size or 16
+    if argument.isascii() and argument.isdigit() and 1 <= int(argument) <= longest:
+        return int(argument)
+    raise RequestError(
+        f"static takes a number of target inputs from 1 to {longest} after a colon, such as "
+        f"static:5; got {argument!r}."
+    )
