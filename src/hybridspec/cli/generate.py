@@ -1,0 +1,125 @@
+"""`hybridspec generate`: one prompt in, its answer out as it is decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hybridspec.cli import options as o
+from hybridspec.cli.answer import follow
+from hybridspec.cli.endings import INTERRUPTED
+from hybridspec.cli.loading import Pair, load_engine
+from hybridspec.cli.output import note, write, write_json
+from hybridspec.cli.prompt import Question, read_prompt
+from hybridspec.cli.report import document, statistics_line
+from hybridspec.errors import RequestError
+
+if TYPE_CHECKING:
+    from hybridspec.core import Generation, SamplingParams
+    from hybridspec.engine import Engine
+
+
+def generate(
+    prompt: o.Prompt = None,
+    file: o.File = None,
+    chat: o.Chat = None,
+    thinking: o.Thinking = None,
+    system_prompt: o.SystemPrompt = None,
+    model: o.Model = None,
+    draft: o.Draft = None,
+    revision: o.Revision = None,
+    draft_revision: o.DraftRevision = None,
+    device: o.Device = "auto",
+    dtype: o.DType = "auto",
+    max_context: o.MaxContext = None,
+    system: o.System = None,
+    max_tokens: o.MaxTokens = 256,
+    temperature: o.Temperature = 0.0,
+    top_k: o.TopK = 0,
+    top_p: o.TopP = 1.0,
+    min_p: o.MinP = 0.0,
+    seed: o.Seed = None,
+    stop: o.Stop = None,
+    stop_token_id: o.StopTokenId = None,
+    ignore_eos: o.IgnoreEos = False,
+    as_json: o.Json = False,
+) -> None:
+    """Decode the answer to one prompt.
+
+    Greedy unless a temperature is given. The text goes to standard output as it is decoded, a line
+    of statistics to standard error.
+
+    Counting: W counts target inputs of a round: the anchor and W-1 drafts. A counts accepted
+    drafts. A round emits A+1 tokens, its acceptance length. Tokens per second are of decoding:
+    without the prompt and the first token.
+
+    Exit codes: 0 done; 2 the input cannot be used; 130 Ctrl-C, with what there was of the answer;
+    141 nobody reads standard output any more.
+    """
+    pair = Pair(model, draft, revision, draft_revision)
+    question = Question(read_prompt(prompt, file), chat, thinking, system_prompt)
+    params = _params(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        seed=seed,
+        stop=tuple(stop or ()),
+        stop_token_ids=tuple(stop_token_id or ()),
+        ignore_eos=ignore_eos,
+    )
+    engine = load_engine(pair, system=system, device=device, dtype=dtype, max_context=max_context)
+    answer = _answer(engine, question, params, system, show=_hide if as_json else write)
+    _report(answer, engine, pair, as_json)
+
+
+def _params(**values: Any) -> SamplingParams:
+    from hybridspec.core import SamplingParams
+
+    return SamplingParams(**values)
+
+
+def _answer(
+    engine: Engine,
+    question: Question,
+    params: SamplingParams,
+    system: str | None,
+    show: Callable[[str], None],
+) -> Generation:
+    _check_stop_ids(params.stop_token_ids, engine.target.config.vocab_size)
+    template = engine.tokenizer is not None and engine.tokenizer.has_chat_template
+    prompt = question.messages() if question.is_chat(template) else question.text
+    stream = engine.stream(prompt, params, system=system, enable_thinking=bool(question.thinking))
+    return follow(stream, show)
+
+
+def _check_stop_ids(ids: Iterable[int], vocabulary: int) -> None:
+    wrong = next((i for i in ids if not 0 <= i < vocabulary), None)
+    if wrong is not None:
+        raise RequestError(f"--stop-token-id is {wrong}; expected 0 to {vocabulary - 1}.")
+
+
+def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> None:
+    """Ends standard output, says how it went, and exits if the answer was interrupted."""
+    if as_json:
+        write_json(_json(answer, engine, pair))
+    elif not answer.text.endswith("\n"):
+        write("\n")
+    note(statistics_line(answer))
+    if answer.finish_reason == "abort":
+        raise typer.Exit(INTERRUPTED)
+
+
+def _json(answer: Generation, engine: Engine, pair: Pair) -> str:
+    block_size = engine.drafter.config.block_size if engine.drafter else 1
+    model, draft = pair.names
+    facts = document(answer, block_size=block_size, model=model, draft=draft)
+    return json.dumps(facts, ensure_ascii=False) + "\n"
+
+
+def _hide(text: str) -> None:
+    """With --json the text comes in the document, not as a stream."""

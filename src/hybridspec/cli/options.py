@@ -1,0 +1,148 @@
+"""The options of the verbs, in one place so that one name means one thing everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Prompt = Annotated[
+    str | None,
+    typer.Argument(
+        help="The prompt; - or nothing reads standard input.",
+    ),
+]
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="PATH",
+        help="Read the prompt from a UTF-8 file. As of standard input, one final line end is "
+        "dropped.",
+    ),
+]
+Chat = Annotated[
+    bool | None,
+    typer.Option(
+        "--chat/--raw",
+        show_default="--chat if the checkpoint has a chat template",
+        help="Wrap the prompt as a user's message in the chat template, or continue it as it is.",
+    ),
+]
+Thinking = Annotated[
+    bool | None,
+    typer.Option(
+        "--thinking/--no-thinking",
+        show_default="--no-thinking",
+        help="Let the model think first (chat only).",
+    ),
+]
+SystemPrompt = Annotated[
+    str | None,
+    typer.Option("--system-prompt", metavar="TEXT", help="A system message (chat only)."),
+]
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="SOURCE",
+        show_default="the embedded pair",
+        help="The target: a checkpoint folder, or a Hub id owner/name.",
+    ),
+]
+Draft = Annotated[
+    str | None,
+    typer.Option(
+        "--draft",
+        "-d",
+        metavar="SOURCE",
+        show_default="none with --model",
+        help="Its DFlash drafter: a folder or Hub id.",
+    ),
+]
+Revision = Annotated[
+    str | None,
+    typer.Option("--revision", metavar="REV", help="Branch, tag or commit of the model's Hub id."),
+]
+DraftRevision = Annotated[
+    str | None,
+    typer.Option("--draft-revision", metavar="REV", help="The same for the drafter."),
+]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.")]
+DType = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="auto (bfloat16 on a GPU, else float32), float32, bfloat16, float16 or float64.",
+    ),
+]
+MaxContext = Annotated[
+    int | None,
+    typer.Option(
+        "--max-context",
+        metavar="N",
+        show_default="the model's limit, at most 32768",
+        help="Most tokens of prompt and answer together.",
+    ),
+]
+
+System = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAME[:ARG]",
+        show_default="static:5 with a drafter, else ar",
+        help="The decoding system: ar (plain decoding), dflash (the drafter's whole block) or "
+        "static:W. It changes the speed, not the answer.",
+    ),
+]
+
+MaxTokens = Annotated[
+    int, typer.Option("--max-tokens", "-n", metavar="N", help="Most tokens of the answer.")
+]
+Temperature = Annotated[
+    float,
+    typer.Option("--temperature", metavar="T", help="0 is greedy; else sample at this T."),
+]
+TopK = Annotated[
+    int, typer.Option("--top-k", metavar="K", help="Sample from the K most likely tokens; 0: all.")
+]
+TopP = Annotated[
+    float,
+    typer.Option("--top-p", metavar="P", help="Sample from the most likely tokens that make up P."),
+]
+MinP = Annotated[
+    float,
+    typer.Option(
+        "--min-p", metavar="P", help="Drop tokens less likely than P times the likeliest."
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        show_default="drawn, and reported",
+        help="Same seed, same answer, whatever the system.",
+    ),
+]
+Stop = Annotated[
+    list[str] | None,
+    typer.Option("--stop", metavar="TEXT", help="End before this text (repeatable)."),
+]
+StopTokenId = Annotated[
+    list[int] | None,
+    typer.Option("--stop-token-id", metavar="ID", help="End at this token (repeatable)."),
+]
+IgnoreEos = Annotated[
+    bool, typer.Option("--ignore-eos", help="Go on past the model's own end tokens.")
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document with text, tokens and statistics."),
+]

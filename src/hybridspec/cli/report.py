@@ -1,0 +1,84 @@
+"""What is said about an answer: the line of statistics and the JSON document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hybridspec import __version__
+
+if TYPE_CHECKING:
+    from hybridspec.core import Generation, GenerationStats
+
+
+def statistics_line(answer: Generation) -> str:
+    """One line for people."""
+    stats, rate = answer.stats, decode_rate(answer)
+    facts = [
+        f"{len(answer.token_ids)} tokens",
+        "no decode speed" if rate is None else f"{rate:.1f} tok/s",
+        f"{len(stats.rounds)} rounds",
+        f"mean acceptance length {stats.mean_acceptance_length:.2f}",
+        f"system {answer.system}",
+        f"finish reason {answer.finish_reason}",
+    ]
+    if stats.seed is not None:
+        facts.append(f"seed {stats.seed}")
+    return ", ".join(facts)
+
+
+def document(
+    answer: Generation, *, block_size: int, model: str, draft: str | None
+) -> dict[str, object]:
+    """The answer for programs, as `--json` prints it.
+
+    Args:
+        answer: whole or interrupted.
+        block_size: the drafter's, the anchor included; 1 without a drafter.
+        model, draft: names of the target and of its drafter.
+    """
+    completion = len(answer.token_ids)
+    return {
+        "text": answer.text,
+        "token_ids": list(answer.token_ids),
+        "finish_reason": answer.finish_reason,
+        "usage": {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": answer.prompt_tokens + completion,
+        },
+        "stats": {"system": answer.system, **_figures(answer, block_size)},
+        "model": model,
+        "draft": draft,
+        "version": __version__,
+    }
+
+
+def decode_rate(answer: Generation) -> float | None:
+    """Tokens after the first one by the seconds they took; None when there are none."""
+    after_first, seconds = len(answer.token_ids) - 1, answer.stats.decode_seconds
+    return after_first / seconds if after_first > 0 and seconds > 0 else None
+
+
+def _figures(answer: Generation, block_size: int) -> dict[str, object]:
+    stats: GenerationStats = answer.stats
+    rounds = stats.rounds
+    return {
+        "seed": stats.seed,
+        "rounds": len(rounds),
+        "mean_acceptance_length": stats.mean_acceptance_length if rounds else None,
+        "acceptance_histogram": histogram((r.accepted for r in rounds), block_size),
+        "verification_length_histogram": histogram((r.w for r in rounds), block_size + 1),
+        "accepted_draft_tokens": stats.accepted,
+        "verified_draft_tokens": sum(r.w - 1 for r in rounds),
+        "prefill_seconds": stats.prefill_seconds,
+        "decode_seconds": stats.decode_seconds,
+        "decode_tokens_per_second": decode_rate(answer),
+    }
+
+
+def histogram(values: Iterable[int], length: int) -> list[int]:
+    """How often each of 0..length-1 occurs."""
+    counts = Counter(values)
+    return [counts[value] for value in range(length)]
