@@ -69,6 +69,7 @@ TEMPLATE = """
         {{- '<think>\\n' }}
     {%- endif %}
 {%- endif %}
+{%- if documents is defined and documents is none %}{{ 'no documents' }}{% endif %}
 {%- if mood is defined %}{{ mood }}{{ eos_token }}{{ pad_token }}{% endif %}
 """
 

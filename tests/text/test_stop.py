@@ -22,6 +22,7 @@ BYTES = [
     "中".encode(),
     b"\xb8\xada",
     b"\xff",
+    b"b\xe4",
     b"",
 ]
 STOP, END = 100, 101
@@ -148,6 +149,8 @@ def test_a01_at_the_same_token_stop_wins():
     by_id = OutputStream(None, SamplingParams(), [STOP], max_tokens=3)
     assert by_id.push([10, 11, STOP]) == Emission(3, "", "stop")
     assert stream(2, stop=("b",)).push([0, 1]) == Emission(2, "a", "stop")
+    # Token 11 is "b" and half a character, which must not follow the text that was cut.
+    assert stream(2, stop=("b",)).push([0, 11]) == Emission(2, "a", "stop")
 
 
 def test_a01_a_stop_string_inside_the_budget():

@@ -85,9 +85,8 @@ def draw(mass: Tensor, u: Tensor) -> Tensor:
         [w] int64; never a token of weight 0.
     """
     running = mass.cumsum(-1)
-    total = running[:, -1]
-    # float64 cannot hold every total, so the product may round up to it.
-    point = (u * total).long().minimum(total - 1)
+    # u is at most 1 - 2^-53, so the product stays below the total even where float64 rounds both.
+    point = (u * running[:, -1]).long()
     return torch.searchsorted(running, point[:, None], right=True)[:, 0]
 
 
@@ -114,17 +113,13 @@ def _nucleus_floor(mass: Tensor, top_p: float) -> Tensor:
     Looks at the few largest weights first. Sums are exact, so a longer look finds the same floor.
     """
     wanted = mass.sum(-1, keepdim=True).double() * top_p
-    vocabulary = mass.shape[-1]
-    count = min(FIRST_CANDIDATES, vocabulary)
+    count = FIRST_CANDIDATES
     while True:
-        largest = mass.topk(count).values
+        largest = mass.topk(min(count, mass.shape[-1])).values
         reached = largest.cumsum(-1) >= wanted
-        if count == vocabulary or bool(reached[:, -1].all()):
-            break
-        count = min(16 * count, vocabulary)
-    # Rounding may lift `wanted` past the total; then every token is inside.
-    reached[:, -1] = True
-    return largest.gather(-1, reached.long().argmax(-1, keepdim=True))
+        if bool(reached[:, -1].all()):  # all tokens reach it, since top_p is below 1
+            return largest.gather(-1, reached.long().argmax(-1, keepdim=True))
+        count *= 16
 
 
 def _check_finite(top: Tensor, positions: Tensor) -> None:
