@@ -167,6 +167,26 @@ class TestWeights:
         assert loaded.config == target.config
         assert (loaded.head is loaded.embedding) is tied
 
+    def test_what_transformers_saves_with_a_vision_tower(self, tmp_path):
+        """The published form: nested config, prefixed names, vision tensors to skip."""
+        from transformers import Qwen3_5MoeConfig, Qwen3_5MoeForConditionalGeneration
+
+        target = random_target(target_config(), context=0)
+        text = hf_target(target).config.to_dict()
+        vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2}
+        vision |= {"out_hidden_size": 64, "num_position_embeddings": 4}
+        config = Qwen3_5MoeConfig(text_config=text, vision_config=vision, tie_word_embeddings=False)
+        model = Qwen3_5MoeForConditionalGeneration(config)
+        named = {
+            name if name == "lm_head.weight" else f"model.language_model.{name}": slot
+            for name, slot in target.slots().items()
+        }
+        assert not model.load_state_dict(named, strict=False).unexpected_keys
+        model.save_pretrained(tmp_path, max_shard_size="100KB")
+        assert len(list(tmp_path.glob("*.safetensors"))) > 1
+        assert any(name.startswith("model.visual.") for name in tensors_of(tmp_path))
+        assert_same(load_target(tmp_path, "cpu", torch.float32), target)
+
     def test_the_loaded_model_is_prepared(self, saved):
         loaded = load_target(saved[0], "cpu", torch.float32)
         assert torch.equal(loaded.scale, 1 + loaded.norm)

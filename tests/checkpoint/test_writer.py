@@ -104,7 +104,7 @@ def test_the_real_config_written_anew_reads_the_same(tmp_path):
 
 
 def test_transformers_reads_what_is_written(tmp_path):
-    """Same logits from transformers' own loader; fp32 on both sides, sums in another order."""
+    """Every slot arrives in transformers' own model, bit for bit."""
     from transformers import AutoModelForCausalLM
 
     target = random_target(target_config(), context=0)
