@@ -1,0 +1,137 @@
+"""Where and with what a bench ran: processor, memory, GPU, versions, the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import hybridspec
+
+PACKAGE = Path(hybridspec.__file__).parent
+NOT_MEASURED = ("bench", "cli")  # a change there does not change what is measured
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """The machine as far as speed depends on it; GPU facts only where one is used."""
+    facts: dict[str, Any] = {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory_gib": _memory_gib(),
+        "threads": torch.get_num_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+    return facts | (_gpu(device) if device.type == "cuda" else {})
+
+
+def code() -> dict[str, Any]:
+    """The package's version and a SHA-256 over its source, without bench and command line."""
+    total = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE)
+        if name.parts[0] not in NOT_MEASURED:
+            total.update(f"{name.as_posix()} ".encode() + path.read_bytes())
+    return {"hybridspec": hybridspec.__version__, "source_sha256": total.hexdigest()}
+
+
+def circumstances() -> dict[str, Any]:
+    """What may change between two runs of one bench: date, load, the project's commit."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "commit": _commit(),
+    }
+
+
+def _cpu() -> str:
+    """The processor's name, with family and model: virtual machines hide the name's better half."""
+    facts: dict[str, str] = {}
+    for line in _read("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    which = [f"{n} {facts[n]}" for n in ("cpu family", "model") if n in facts]
+    return f"{facts['model name']} ({', '.join(which)})" if which else facts["model name"]
+
+
+def _cores() -> int:
+    """Those this process may use, which a container may have restricted."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_gib() -> float | None:
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return round(int(line.split()[1]) / 2**20, 1)
+    return None
+
+
+def _gpu(device: torch.device) -> dict[str, Any]:
+    """GPU name and memory from torch; driver, power limit and clocks from the driver's own tool."""
+    properties = torch.cuda.get_device_properties(device)
+    facts = {
+        "gpu": properties.name,
+        "gpu_memory_gib": round(properties.total_memory / 2**30, 1),
+        "cuda": torch.version.cuda,
+    }
+    asked = ("driver_version", "power.limit", "clocks.max.sm")
+    index = device.index if device.index is not None else torch.cuda.current_device()
+    command = ["nvidia-smi", f"--query-gpu={','.join(asked)}", "--format=csv,noheader"]
+    said = _output([*command, f"--id={_physical(index)}"])
+    if said is not None:
+        names = ("driver", "power_limit", "max_clock")
+        facts |= dict(zip(names, (part.strip() for part in said.split(",")), strict=False))
+    return facts
+
+
+def _physical(index: int) -> str:
+    """The driver's name of a GPU that CUDA_VISIBLE_DEVICES may have renumbered."""
+    visible = [
+        n.strip() for n in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()
+    ]
+    return visible[index] if index < len(visible) else str(index)
+
+
+def _commit(
+    output: Callable[[list[str]], str | None] | None = None, package: Path = PACKAGE
+) -> str | None:
+    """The commit of the checkout that the package runs from, `+` with changes; None elsewhere.
+
+    An installed package may lie inside some other project's repository, which is not ours to name.
+    """
+    ask = output or _output
+    root = package.parent.parent
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return None
+    head = ask(["git", "-C", str(root), "rev-parse", "HEAD"])
+    if head is None:
+        return None
+    changed = ask(["git", "-C", str(root), "status", "--porcelain", "--", "src"])
+    return head + ("+" if changed else "")
+
+
+def _output(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""

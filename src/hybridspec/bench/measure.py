@@ -1,0 +1,134 @@
+"""Generations measured one by one: warm-up, then the schedule, each kept as soon as it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from hybridspec.bench.journal import Journal
+from hybridspec.bench.machine import circumstances
+from hybridspec.bench.records import Key, Record, TimedRound
+from hybridspec.bench.setup import Plan
+from hybridspec.core import SamplingParams
+from hybridspec.engine import Engine
+from hybridspec.errors import HybridSpecError, RequestError
+from hybridspec.runtime import check
+
+WARMUP_TOKENS = 64  # enough for every shape that a round runs
+Advance = Callable[[str], None]
+
+
+def load(plan: Plan) -> Engine:
+    """The engine of a plan. Arguments and errors as `Engine.load`."""
+    options = plan.options
+    return Engine.load(
+        options.model,
+        options.draft,
+        device=options.device,
+        dtype=options.dtype,
+        revision=options.revision,
+        draft_revision=options.draft_revision,
+    )
+
+
+def encode(engine: Engine, plan: Plan) -> dict[str, list[int]]:
+    """Token ids of every prompt, by prompt id.
+
+    Raises:
+        RequestError: a prompt that leaves no room for the longest answer, which would cut it short.
+    """
+    longest, thinking = plan.options.max_tokens, plan.options.thinking
+    encoded = {}
+    for prompt in plan.prompts:
+        ids = engine.encode(prompt.text, chat=plan.chat, enable_thinking=thinking)
+        if len(ids) + longest > engine.max_context:
+            raise RequestError(
+                f"The prompt {prompt.id!r} has {len(ids)} tokens; with {longest} of an answer it "
+                f"passes the context of {engine.max_context}. Lower --max-tokens or leave it out."
+            )
+        encoded[prompt.id] = ids
+    return encoded
+
+
+def run(engine: Engine, plan: Plan, journal: Journal, advance: Advance) -> None:
+    """Measure what the journal lacks of the schedule.
+
+    Args:
+        engine: the loaded pair.
+        plan: what to run.
+        journal: takes each generation.
+        advance: told what comes next, before each generation, warm-up included.
+
+    Raises:
+        RequestError: HYBRIDSPEC_CHECK is set, or as `encode`.
+    """
+    if check.enabled():
+        raise RequestError(
+            "HYBRIDSPEC_CHECK is set: its checks would be measured too. Unset it for the bench."
+        )
+    encoded = encode(engine, plan)
+    facts = {
+        **circumstances(),
+        "device": str(engine.target.device),
+        "dtype": str(engine.target.dtype).removeprefix("torch."),
+        "warmup_generations": warmup_count(plan),
+        "warmup_tokens": min(WARMUP_TOKENS, plan.options.max_tokens),
+    }
+    warm_up(engine, plan, encoded, advance)
+    journal.add_run(facts)
+    categories = {p.id: p.category for p in plan.prompts}
+    for key in plan.schedule:
+        if key not in journal.records:
+            advance(f"{key.prompt} {key.system}")
+            journal.add(_record(engine, plan, key, categories[key.prompt], encoded[key.prompt]))
+
+
+def warmup_count(plan: Plan) -> int:
+    """Generations of a warm-up: as asked, and each system at least once."""
+    return max(plan.options.warmup, len(plan.options.systems))
+
+
+def warm_up(
+    engine: Engine, plan: Plan, encoded: Mapping[str, Sequence[int]], advance: Advance
+) -> None:
+    """Generate and forget: systems and prompts in turn, short answers."""
+    params = SamplingParams(max_tokens=min(WARMUP_TOKENS, plan.options.max_tokens))
+    prompts, systems = list(encoded.values()), plan.options.systems
+    for index in range(warmup_count(plan)):
+        system = systems[index % len(systems)]
+        advance(f"warm-up {system}")
+        engine.generate(prompts[index % len(prompts)], params, system=system)
+
+
+def _record(engine: Engine, plan: Plan, key: Key, category: str, ids: Sequence[int]) -> Record:
+    try:
+        return measure(engine, key, category, ids, plan.options.max_tokens)
+    except HybridSpecError as error:
+        raise type(error)(f"Prompt {key.prompt!r} with {key.system}: {error}") from None
+
+
+def measure(engine: Engine, key: Key, category: str, ids: Sequence[int], max_tokens: int) -> Record:
+    """One greedy generation of prompt tokens `ids`, every round timed.
+
+    A round's time is that of asking the stream for its next piece: the host has read the round's
+    tokens by then, so the device has finished it.
+    """
+    stream = engine.stream(ids, SamplingParams(max_tokens=max_tokens), system=key.system)
+    seconds = []
+    began = time.perf_counter()
+    for _ in stream:
+        now = time.perf_counter()
+        seconds.append(now - began)
+        began = now
+    answer = stream.result()
+    rounds = zip(answer.stats.rounds, seconds[1:], strict=True)  # the first piece is the prefill
+    return Record(
+        key=key,
+        category=category,
+        prompt_tokens=answer.prompt_tokens,
+        token_ids=answer.token_ids,
+        finish_reason=answer.finish_reason,
+        prefill_seconds=answer.stats.prefill_seconds,
+        decode_seconds=answer.stats.decode_seconds,
+        rounds=tuple(TimedRound(r.w, r.accepted, r.committed, s) for r, s in rounds),
+    )

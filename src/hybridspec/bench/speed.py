@@ -1,0 +1,160 @@
+"""`hybridspec bench speed`: decoding systems against each other on the same prompts.
+
+python -m hybridspec.bench.speed --systems ar,static:5,dflash --out results
+
+Importing this imports no torch, so that `--help` is instant and a start can be measured cold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybridspec.bench.journal import Journal, holds_startup, write_atomically
+from hybridspec.bench.options import SpeedOptions, parse
+from hybridspec.bench.progress import Progress
+from hybridspec.bench.prompts import Prompt, read_prompts, select
+from hybridspec.bench.startup import measure_startup
+from hybridspec.errors import HybridSpecError
+
+if TYPE_CHECKING:
+    from hybridspec.bench.equality import Difference
+    from hybridspec.bench.setup import Plan
+    from hybridspec.engine import Engine
+
+RESULTS = "speed.json"
+PROG = "python -m hybridspec.bench.speed"
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
+    """Parse, measure, report; the exit code is as the help says."""
+    try:
+        return bench(parse(arguments, prog))
+    except HybridSpecError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted before anything was measured.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of the tables left; the results are on disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def bench(options: SpeedOptions) -> int:
+    """Run what is left to run, write DIR/speed.json and print the report.
+
+    Returns:
+        0 when all answers are equal, 1 when some differ, 130 when interrupted.
+
+    Raises:
+        HybridSpecError: bad input, or results that cannot be kept.
+    """
+    plan, journal = _prepare(options)
+    try:
+        found = _measure(plan, journal)
+    except KeyboardInterrupt:
+        print(_interrupted(plan, journal), file=sys.stderr)
+        return 130
+    return _report(plan, journal, found)
+
+
+def _prepare(options: SpeedOptions) -> tuple[Plan, Journal]:
+    """All that can be refused is refused here, before any weight is loaded."""
+    if options.plot:
+        from hybridspec.bench.plot import check_matplotlib
+
+        check_matplotlib()
+    prompts = _prompts(options)
+    startup = None
+    if options.startup and (options.force or not holds_startup(options.out)):
+        print("Measuring the start of `hybridspec generate` ...", file=sys.stderr)
+        startup = measure_startup(options)
+    from hybridspec.bench.setup import make_plan
+
+    plan = make_plan(options, prompts)
+    journal = Journal(options.out, plan.setup, force=options.force)
+    if options.startup and journal.startup is None:
+        journal.add_startup(startup or measure_startup(options))
+    return plan, journal
+
+
+def _prompts(options: SpeedOptions) -> list[Prompt]:
+    """Those of the file that the options select."""
+    return select(
+        read_prompts(options.prompts),
+        split=options.split,
+        categories=options.categories,
+        limit=options.limit,
+    )
+
+
+def _measure(plan: Plan, journal: Journal) -> list[Difference]:
+    """Measure what is missing and compare the answers. Loads the pair only if there is a need."""
+    from hybridspec.bench import equality, measure
+
+    engine = None
+    left = sum(key not in journal.records for key in plan.schedule)
+    if left:
+        engine = measure.load(plan)
+        with Progress(measure.warmup_count(plan) + left) as advance:
+            measure.run(engine, plan, journal, advance)
+    wanted = {key: journal.records[key] for key in plan.schedule}
+    found = equality.differences(wanted, plan.options.baseline)
+    if not found:
+        return []
+    return _with_gaps(engine or measure.load(plan), plan, found, wanted)
+
+
+def _with_gaps(
+    engine: Engine, plan: Plan, found: list[Difference], records: dict[Any, Any]
+) -> list[Difference]:
+    from hybridspec.bench import equality, measure
+
+    encoded = measure.encode(engine, plan)
+    print("Some answers differ; looking how near the ties were ...", file=sys.stderr)
+    return equality.with_gaps(
+        found,
+        equality.references(records, plan.options.baseline),
+        lambda prompt, answer: equality.plain_logits(engine.target, encoded[prompt], answer),
+    )
+
+
+def _report(plan: Plan, journal: Journal, found: list[Difference]) -> int:
+    from hybridspec.bench.report import show
+    from hybridspec.bench.results import assemble, summary
+
+    results = assemble(plan, journal, found)
+    path = plan.options.out / RESULTS
+    write_atomically(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    pictures = _plot(results, plan.options)
+    show(results)
+    for picture in pictures:
+        print(f"Drew {picture}")
+    print(json.dumps(summary(results, str(path)), ensure_ascii=False), flush=True)
+    return 1 if found else 0
+
+
+def _plot(results: dict[str, Any], options: SpeedOptions) -> list[Path]:
+    if not options.plot:
+        return []
+    from hybridspec.bench.plot import draw
+
+    return draw(results, options.out)
+
+
+def _interrupted(plan: Plan, journal: Journal) -> str:
+    schedule = plan.schedule
+    done = sum(key in journal.records for key in schedule)
+    return (
+        f"Interrupted after {done} of {len(schedule)} generations, kept in {journal.path}. The "
+        "same command goes on from there."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

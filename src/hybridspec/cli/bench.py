@@ -1,0 +1,25 @@
+"""`hybridspec bench VERB`: measure on this machine. The options are those of `hybridspec.bench`."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+# The parser of the bench itself reads everything, `--help` included: one list of options, which
+# also serves `python -m hybridspec.bench.speed` where typer is not installed.
+PASS_ALL = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.callback(invoke_without_command=True)
+def bench(context: typer.Context) -> None:
+    """Measure on this machine."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("speed", context_settings=PASS_ALL, add_help_option=False)
+def speed(context: typer.Context) -> None:
+    """Compare decoding systems on the same prompts (see `speed --help`)."""
+    from hybridspec.bench.speed import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench speed"))

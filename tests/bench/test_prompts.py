@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hybridspec.bench.prompts import DEFAULT, PLACEHOLDER, Prompt, digest, read_prompts, select
+from hybridspec.errors import RequestError
+
+GOOD = {"id": "a", "category": "math", "turns": ["One?", "Two?"], "split": "test"}
+
+
+def write(tmp_path, *rows):
+    path = tmp_path / "prompts.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_first_turn_and_split_are_read(tmp_path):
+    other = {"question_id": 7, "category": "rag", "turns": ["line\u2028separator"]}
+    path = write(tmp_path, GOOD, "", other)
+    assert read_prompts(path) == [
+        Prompt("a", "math", "One?", "test"),
+        Prompt("7", "rag", "line\u2028separator", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 is not an object"),
+        (GOOD, "line 2: the id 'a' is that of line 1"),
+        ({**GOOD, "id": None}, "line 2 has no id"),
+        ({**GOOD, "id": True}, "line 2 has no id"),
+        ({**GOOD, "id": "b", "category": " "}, "line 2 has no category"),
+        ({**GOOD, "id": "b", "turns": []}, "line 2: turns"),
+        ({**GOOD, "id": "b", "turns": "text"}, "line 2: turns"),
+        ({**GOOD, "id": "b", "turns": [" \n"]}, "line 2: turns"),
+        ({**GOOD, "id": "b", "turns": [[1, 2]]}, "line 2: turns"),
+        ({**GOOD, "id": "b", "split": 1}, "line 2: split"),
+        ({**GOOD, "id": "b", "turns": [PLACEHOLDER + " FROM"]}, "line 2 holds SPEED-Bench's"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(tmp_path, row, said):
+    with pytest.raises(RequestError, match=said):
+        read_prompts(write(tmp_path, GOOD, row))
+
+
+def test_a_file_without_prompts_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="holds no prompts"):
+        read_prompts(write(tmp_path, "", "  "))
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="cannot be read: No such file"):
+        read_prompts(tmp_path / "none.jsonl")
+    with pytest.raises(RequestError, match="cannot be read: Is a directory"):
+        read_prompts(tmp_path)
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes(b'{"id": "\xe9"}')
+    with pytest.raises(RequestError, match=r"not UTF-8 text \(byte 8\)"):
+        read_prompts(path)
+
+
+def some():
+    return [
+        Prompt(f"{category}-{i}", category, "text", split)
+        for category in ("math", "rag", "qa")
+        for i, split in enumerate(("test", "calibration", None))
+    ]
+
+
+def test_split_and_categories_filter():
+    assert [p.id for p in select(some(), split="test")] == ["math-0", "rag-0", "qa-0"]
+    chosen = select(some(), split="calibration", categories=("qa", "math"))
+    assert [p.id for p in chosen] == ["math-1", "qa-1"]
+
+
+def test_a_limit_takes_from_each_category_in_turn():
+    assert [p.id for p in select(some(), limit=4)] == ["math-0", "math-1", "rag-0", "qa-0"]
+    assert select(some(), limit=100) == some()
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(RequestError, match="split 'tset'; expected one of: calibration, test"):
+        select(some(), split="tset")
+    with pytest.raises(RequestError, match="category 'art'; expected one of: math, qa, rag"):
+        select(some(), categories=("math", "art"))
+    with pytest.raises(RequestError, match="the file names no split"):
+        select([Prompt("a", "math", "x")], split="test")
+
+
+def test_a_split_and_a_category_that_exclude_each_other_are_refused():
+    prompts = [Prompt("a", "math", "x", "test"), Prompt("b", "rag", "x", "calibration")]
+    with pytest.raises(RequestError, match="No prompt is of the split test and of the categories"):
+        select(prompts, split="test", categories=("rag",))
+
+
+def test_the_digest_follows_the_texts():
+    prompts = some()
+    assert digest(prompts) == digest(some())
+    assert digest(prompts) != digest(prompts[1:])
+    assert digest([Prompt("a", "math", "x")]) != digest([Prompt("a", "math", "y")])
+
+
+def test_the_packaged_prompts_are_three_of_each_category_and_short():
+    prompts = read_prompts(DEFAULT)
+    categories = [p.category for p in prompts]
+    wanted = {"coding", "math", "reasoning", "rag", "summarization", "writing", "roleplay"}
+    assert {c: categories.count(c) for c in categories} == dict.fromkeys(wanted, 3)
+    assert max(len(p.text.split()) for p in prompts) <= 250

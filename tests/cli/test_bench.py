@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from disk_pair import write_pair
+from hybridspec.cli.bench import app
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_speed_is_the_bench(tmp_path):
+    pair = write_pair(tmp_path / "pair", "flat")
+    result = invoke(
+        *("speed", *pair.options, "--systems", "ar,static:3", "--max-tokens", 4),
+        *("--limit", 1, "--device", "cpu", "--out", tmp_path / "out"),
+    )
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "out" / "speed.json").read_text())["complete"]
+
+
+def test_exit_codes_and_sentences_are_the_benchs():
+    result = invoke("speed", "--max-tokens", 0, "--out", "x")
+    assert result.exit_code == 2
+    assert "Error: --max-tokens is 0" in result.output
+
+
+def test_speed_help_is_the_benchs_own():
+    result = invoke("speed", "--help")
+    assert result.exit_code == 0
+    assert "usage: hybridspec bench speed" in result.output
+    assert "--systems A,B" in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_bench_lists_its_verbs(arguments):
+    result = invoke(*arguments)
+    assert result.exit_code == 0
+    assert "Compare decoding systems" in result.output
+
+
+def test_importing_the_verb_is_light():
+    code = (
+        "import sys, hybridspec.cli.bench\n"
+        "print([m for m in ('torch', 'numpy', 'hybridspec.bench.speed') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
