@@ -33,6 +33,10 @@ def follow(stream: Stream, show: Callable[[str], None]) -> Generation:
             # In the midst of a round, whose text is lost: what was held back before it may not be
             # what the answer goes on with, so it stays back.
             pass
+        except Exception:
+            if shown:
+                show("\n")  # what is said about it begins a line
+            raise
         answer = stream.result()
         show(answer.text[shown:])
     return answer

@@ -10,6 +10,7 @@ import typer
 Prompt = Annotated[
     str | None,
     typer.Argument(
+        metavar="PROMPT",
         help="The prompt; - or nothing reads standard input.",
     ),
 ]
