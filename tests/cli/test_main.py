@@ -8,9 +8,9 @@ from hybridspec import __version__
 LIGHT = """
 import sys
 from hybridspec.cli.main import run
-codes = [run(line.split()) for line in ("--version", "--help", "generate --help", "-h", "")]
+codes = [run(line.split()) for line in ("--version", "--help", "generate --help", "bench --help", "-h", "")]
 heavy = {"torch", "numpy", "tokenizers", "jinja2", "safetensors", "huggingface_hub", "rich"}
-assert codes == [0] * 5, codes
+assert codes == [0] * 6, codes
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 # The base install has no transformers; the rest is imported only when it is needed.

@@ -53,8 +53,9 @@ def generate(
     of statistics to standard error.
 
     Counting: W counts target inputs of a round: the anchor and W-1 drafts. A counts accepted
-    drafts. A round emits A+1 tokens, its acceptance length. Tokens per second are of decoding:
-    without the prompt and the first token.
+    drafts. A round emits A+1 tokens, its acceptance length. In JSON, acceptance_histogram[A] and
+    verification_length_histogram[W] count rounds. Tokens per second are of decoding: without the
+    prompt and the first token.
 
     Exit codes: 0 done; 2 the input cannot be used; 130 Ctrl-C, with what there was of the answer;
     141 nobody reads standard output any more.

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hybridspec import __version__
+from hybridspec.cli import bench
 from hybridspec.cli.endings import ending
 from hybridspec.cli.generate import generate
 
@@ -46,6 +47,7 @@ def hybridspec(context: typer.Context, version: Version = False) -> None:
 
 # The verbs. Their modules are imported for every `--help`: what is heavy they import when they run.
 app.command("generate")(generate)
+app.add_typer(bench.app, name="bench")
 
 
 def run(arguments: Sequence[str]) -> int:

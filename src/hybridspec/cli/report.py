@@ -34,7 +34,7 @@ def document(
     """The answer for programs, as `--json` prints it.
 
     Args:
-        answer: whole or interrupted.
+        answer: whole or interrupted. A round that a stop cuts counts with all it accepted.
         block_size: the drafter's, the anchor included; 1 without a drafter.
         model, draft: names of the target and of its drafter.
     """
