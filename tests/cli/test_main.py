@@ -40,7 +40,7 @@ def test_help_and_version_import_nothing_heavy():
 def test_generate_imports_what_it_needs(pair):
     done = python("-c", SPARING, "generate", "x", "--raw", "-n", "4", *pair("cycle").options)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "yz\ufffd\n" or done.stdout == "yzé\n"
+    assert done.stdout == "yzé\n"
 
 
 def test_module_is_the_command():
