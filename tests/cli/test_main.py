@@ -8,7 +8,8 @@ from hybridspec import __version__
 LIGHT = """
 import sys
 from hybridspec.cli.main import run
-codes = [run(line.split()) for line in ("--version", "--help", "generate --help", "bench --help", "-h", "")]
+lines = ("--version", "--help", "generate --help", "bench --help", "-h", "")
+codes = [run(line.split()) for line in lines]
 heavy = {"torch", "numpy", "tokenizers", "jinja2", "safetensors", "huggingface_hub", "rich"}
 assert codes == [0] * 6, codes
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
