@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from disk_pair import write_pair
 from hybridspec.cli.bench import app
+from hybridspec.cli.main import run
 
 
 def invoke(*arguments):
@@ -29,6 +30,14 @@ def test_exit_codes_and_sentences_are_the_benchs():
     result = invoke("speed", "--max-tokens", 0, "--out", "x")
     assert result.exit_code == 2
     assert "Error: --max-tokens is 0" in result.output
+
+
+def test_the_bench_is_a_verb_of_hybridspec(capsys):
+    assert run(["bench", "speed", "--max-tokens", "0", "--out", "x"]) == 2
+    assert capsys.readouterr().err.startswith("Error: --max-tokens is 0")
+    with pytest.raises(SystemExit) as ended:
+        run(["bench", "speed", "--nonsense"])
+    assert ended.value.code == 2
 
 
 def test_speed_help_is_the_benchs_own():
