@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hybridspec.model.config import TargetConfig
-from hybridspec.model.layers import Rope, rms_norm, wide
+from hybridspec.model.layers import RMSNorm, Rope, weight, wide
 
 FEW = 32  # queries up to which plain products beat the fused operator on a CPU
 
@@ -43,14 +43,13 @@ class GatedAttention:
     """Full attention with per-head q/k norms, partial rotary embedding and a sigmoid output gate."""
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
-        self.config, self.eps = config, config.rms_norm_eps
+        self.config = config
         heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         hidden = config.hidden_size
         self.widths = (2 * heads * size, kv * size, kv * size)
-        self.w_in = torch.empty(sum(self.widths), hidden, device=device, dtype=dtype)
-        self.w_out = torch.empty(hidden, heads * size, device=device, dtype=dtype)
+        self.w_in = weight(sum(self.widths), hidden, device=device, dtype=dtype)
+        self.w_out = weight(hidden, heads * size, device=device, dtype=dtype)
         self.norm = torch.empty(2, size, device=device, dtype=wide(dtype))
-        self.scale = self.norm
 
     def slots(self) -> dict[str, Tensor]:
         """Checkpoint name -> view."""
@@ -68,7 +67,8 @@ class GatedAttention:
         """Norms are zero-centred: the factor is 1 + weight, one row a head."""
         heads = (self.config.num_attention_heads, self.config.num_key_value_heads)
         repeats = torch.tensor(heads, device=self.norm.device)
-        self.scale = (1 + self.norm).repeat_interleave(repeats, 0)
+        factor = (1 + self.norm).repeat_interleave(repeats, 0)
+        self.qk_norm = RMSNorm(factor, self.config.head_dim, self.config.rms_norm_eps)
 
     def __call__(
         self,
@@ -79,7 +79,10 @@ class GatedAttention:
         rope: Rope,
         visible: Tensor | None,
     ) -> Tensor:
-        """u [T, hidden] at positions start.. -> [T, hidden]; writes keys, values [KV, rows, D]."""
+        """u [T, hidden] at positions start.. -> [T, H * D], not yet projected back.
+
+        Writes keys and values, [KV, rows, D].
+        """
         heads, kv, size = (
             self.config.num_attention_heads,
             self.config.num_key_value_heads,
@@ -89,8 +92,9 @@ class GatedAttention:
         qg, k, v = F.linear(u, self.w_in).split(self.widths, -1)
         q, gate = qg.view(tokens, heads, 2 * size).split(size, -1)
         qk = torch.cat((q, k.view(tokens, kv, size)), 1)
-        q, k = rope.rotate(rms_norm(qk, self.scale, self.eps), start).split((heads, kv), 1)
+        q, k = rope.rotate(self.qk_norm(qk), start).split((heads, kv), 1)
         keys[:, start:end] = k.transpose(0, 1)
         values[:, start:end] = v.view(tokens, kv, size).transpose(0, 1)
         o = attend(q, keys[:, :end], values[:, :end], visible)
-        return F.linear(o * gate.sigmoid().flatten(1), self.w_out)
+        gated: Tensor = o * gate.sigmoid().flatten(1)
+        return gated

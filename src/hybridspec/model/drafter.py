@@ -14,7 +14,7 @@ from torch import Tensor
 from hybridspec.core import Proposal
 from hybridspec.model.attention import attend
 from hybridspec.model.config import DrafterConfig
-from hybridspec.model.layers import Rope, rms_norm, wide
+from hybridspec.model.layers import RMSNorm, Rope, weight, wide
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import DrafterSlot
 
@@ -27,12 +27,12 @@ class DrafterLayer:
     ) -> None:
         heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         hidden, inner, device = config.hidden_size, config.intermediate_size, w_in.device
-        self.eps, self.heads = config.rms_norm_eps, (heads, kv, kv)
+        self.config, self.heads = config, (heads, kv, kv)
         self.w_in, self.k_norm = w_in, k_norm
         self.widths = tuple(h * size for h in self.heads)
-        self.w_out = torch.empty(hidden, heads * size, device=device, dtype=dtype)
-        self.gate_up = torch.empty(2 * inner, hidden, device=device, dtype=dtype)
-        self.down = torch.empty(hidden, inner, device=device, dtype=dtype)
+        self.w_out = weight(hidden, heads * size, device=device, dtype=dtype)
+        self.gate_up = weight(2 * inner, hidden, device=device, dtype=dtype)
+        self.down = weight(hidden, inner, device=device, dtype=dtype)
         self.norms = torch.empty(2, hidden, device=device, dtype=wide(dtype))
         self.q_norm = torch.empty(size, device=device, dtype=wide(dtype))
 
@@ -54,22 +54,30 @@ class DrafterLayer:
             "post_attention_layernorm.weight": self.norms[1],
         }
 
+    def prepare(self) -> None:
+        """Build the norms; q and k share one, with a factor a head [H + KV, D]."""
+        queries = self.q_norm.expand(self.heads[0], -1)
+        factor = torch.cat((queries, self.k_norm.expand(self.heads[1], -1)))
+        eps = self.config.rms_norm_eps
+        self.qk_norm = RMSNorm(factor, self.config.head_dim, eps)
+        self.mixer_norm, self.mlp_norm = (
+            RMSNorm(w, self.config.hidden_size, eps) for w in self.norms
+        )
+
     def project(self, x: Tensor, rope: Rope, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated q [T, H, D], rotated k and v [T, KV, D] of the block's rows x [T, hidden]."""
-        u = rms_norm(x, self.norms[0], self.eps)
+        u = self.mixer_norm(x)
         rows = F.linear(u, self.w_in).view(x.shape[0], sum(self.heads), -1)
-        q, k, v = rows.split(self.heads, 1)
-        q = rms_norm(q, self.q_norm, self.eps)
-        k = rms_norm(k, self.k_norm, self.eps)
-        qk = rope.rotate(torch.cat((q, k), 1), start)
-        return qk[:, : self.heads[0]], qk[:, self.heads[0] :], v
+        heads, kv, _ = self.heads
+        qk = rope.rotate(self.qk_norm(rows[:, : heads + kv]), start)
+        return qk[:, :heads], qk[:, heads:], rows[:, heads + kv :]
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         """Attention output and MLP onto the residual."""
-        x = x + F.linear(attended, self.w_out)
-        u = rms_norm(x, self.norms[1], self.eps)
+        x = torch.addmm(x, attended, self.w_out.t())
+        u = self.mlp_norm(x)
         gate, up = F.linear(u, self.gate_up).chunk(2, -1)
-        return x + F.linear(F.silu(gate) * up, self.down)
+        return x.addmm_(F.silu(gate).mul_(up), self.down.t())
 
 
 class Drafter:
@@ -88,10 +96,12 @@ class Drafter:
         def empty(*shape: int, of: torch.dtype = dtype) -> Tensor:
             return torch.empty(*shape, device=self.device, dtype=of)
 
-        self.fc = empty(hidden, len(config.target_layer_ids) * hidden)
+        taps = len(config.target_layer_ids)
+        self.fc = weight(hidden, taps * hidden, device=self.device, dtype=dtype)
         self.hidden_norm, self.norm = empty(2, hidden, of=wide(dtype))
         # All layers' input projections side by side: context keys and values of every layer in one product.
-        self.w_in = empty(count, (heads + 2 * kv) * size, hidden)
+        rows = (heads + 2 * kv) * size
+        self.w_in = weight(count, rows, hidden, device=self.device, dtype=dtype)
         self.k_norms = empty(count, size, of=wide(dtype))
         self.layers = [
             DrafterLayer(config, w_in, k_norm, dtype)
@@ -114,6 +124,12 @@ class Drafter:
 
     def prepare(self) -> None:
         """Derive what the passes use from the loaded tensors. Call once, after loading."""
+        size, eps = self.config.hidden_size, self.config.rms_norm_eps
+        self.context_norm = RMSNorm(self.hidden_norm, size, eps)
+        self.final_norm = RMSNorm(self.norm, size, eps)
+        self.key_norm = RMSNorm(self.k_norms[:, None, None], self.config.head_dim, eps)
+        for layer in self.layers:
+            layer.prepare()
         self.set_context(0)
 
     def set_context(self, capacity: int) -> None:
@@ -125,11 +141,11 @@ class Drafter:
         """Add the features [m, taps * hidden] of the next m committed tokens to the context."""
         config, start, tokens = self.config, slot.length, features.shape[0]
         kv, size = config.num_key_value_heads, config.head_dim
-        c = rms_norm(F.linear(features, self.fc), self.hidden_norm, config.rms_norm_eps)
+        c = self.context_norm(F.linear(features, self.fc))
         w_kv = self.w_in[:, config.num_attention_heads * size :]
         rows = torch.matmul(c, w_kv.transpose(1, 2)).view(len(self.layers), tokens, 2 * kv, size)
         k, v = rows.chunk(2, 2)  # [L, m, KV, D]
-        k = rms_norm(k, self.k_norms[:, None, None], config.rms_norm_eps)
+        k = self.key_norm(k)
         both = torch.stack((self.rope.rotate(k, start), v)).transpose(2, 3)  # [2, L, KV, m, D]
         if self.whole:
             slot.full[:, :, :, start : start + tokens] = both[:, self.whole]
@@ -150,7 +166,7 @@ class Drafter:
         `scored` adds top-1 confidence and entropy, for policies that read them.
         """
         rows = self._block(target, anchor, slot)[1 : drafts + 1]
-        logits = target.logits(rms_norm(rows, self.norm, self.config.rms_norm_eps))
+        logits = target.logits(self.final_norm(rows))
         if not scored:
             return Proposal(logits.argmax(-1))
         logp = logits.log_softmax(-1)

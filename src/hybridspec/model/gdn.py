@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hybridspec.kernels.gdn import naive
 from hybridspec.model.config import TargetConfig
-from hybridspec.model.layers import rms_norm, wide
+from hybridspec.model.layers import RMSNorm, weight, wide
 
 Verifier = Literal["block", "exact"]
 VERIFY = {"block": naive.block, "exact": naive.recurrent}
@@ -35,12 +35,12 @@ class GDNMixer:
     """One GDN layer's mixer. `verify` leaves the state alone and keeps factors; `prefill` advances it."""
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
-        self.config, self.eps, self.wide = config, config.rms_norm_eps, wide(dtype)
+        self.config, self.wide = config, wide(dtype)
         hidden, heads = config.hidden_size, config.linear_num_value_heads
         self.widths = (config.conv_dim, config.value_dim, heads, heads)  # qkv, z, b, a
         self.taps = config.linear_conv_kernel_dim
-        self.w_in = torch.empty(sum(self.widths), hidden, device=device, dtype=dtype)
-        self.w_out = torch.empty(hidden, config.value_dim, device=device, dtype=dtype)
+        self.w_in = weight(sum(self.widths), hidden, device=device, dtype=dtype)
+        self.w_out = weight(hidden, config.value_dim, device=device, dtype=dtype)
         self.w_conv = torch.empty(config.conv_dim, 1, self.taps, device=device, dtype=dtype)
         self.a_log, self.dt_bias = torch.empty(2, heads, device=device, dtype=self.wide)
         self.norm = torch.empty(config.linear_value_head_dim, device=device, dtype=self.wide)
@@ -66,12 +66,16 @@ class GDNMixer:
         self.rate = -self.a_log.exp()
         self.conv_weight = self.w_conv[:, 0].t().to(self.wide).contiguous()  # [taps, C]
         size = config.linear_key_head_dim
-        # q and k are divided by their lengths, which is rms_norm / sqrt(size); q by sqrt(size) again.
-        factors = [[[1 / size]], [[size**-0.5]]]
-        self.qk_scale = torch.tensor(factors, device=self.rate.device, dtype=self.wide)
+        # q and k are divided by their lengths, which is the norm / sqrt(size); q by sqrt(size) again.
+        factors = torch.tensor([[[1 / size]], [[size**-0.5]]], dtype=self.wide)
+        self.qk_norm = RMSNorm(factors.to(self.rate.device), size, L2_EPS / size)
+        self.out_norm = RMSNorm(self.norm, config.linear_value_head_dim, config.rms_norm_eps)
 
     def verify(self, u: Tensor, buffers: GDNBuffers, verifier: Verifier) -> Tensor:
-        """u [w, hidden] -> [w, hidden]; fills the conv columns and factors, leaves the state."""
+        """u [w, hidden] -> [w, VH * dv], not yet projected back; leaves the state.
+
+        Fills the convolution columns and the factors.
+        """
         w = u.shape[0]
         qkv, z, b, a = self._project(u)
         buffers.conv[self.taps - 1 : self.taps - 1 + w] = qkv
@@ -83,7 +87,7 @@ class GDNMixer:
         return self._finish(o, z)
 
     def prefill(self, u: Tensor, buffers: GDNBuffers) -> Tensor:
-        """u [T, hidden] -> [T, hidden]; advances state and convolution history over all T tokens."""
+        """u [T, hidden] -> [T, VH * dv]; advances state and convolution history over T tokens."""
         history = buffers.conv[: self.taps - 1]
         qkv, z, b, a = self._project(u)
         window = torch.cat((history, qkv))
@@ -107,7 +111,7 @@ class GDNMixer:
         qk, v = y.split((2 * config.key_dim, config.value_dim), -1)
         size = config.linear_key_head_dim
         qk = qk.view(tokens, 2, config.linear_num_key_heads, size)
-        qk = rms_norm(qk, self.qk_scale, L2_EPS / size)
+        qk = self.qk_norm(qk)
         return qk[:, 0], qk[:, 1], v.view(tokens, -1, config.linear_value_head_dim)
 
     def _gates(self, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,7 +119,7 @@ class GDNMixer:
         return b.to(self.wide).sigmoid(), F.softplus(a.to(self.wide) + self.dt_bias) * self.rate
 
     def _finish(self, o: Tensor, z: Tensor) -> Tensor:
-        """Norm each head, gate with silu(z), project back."""
+        """Norm each head and gate it with silu(z)."""
         gate = F.silu(z.to(self.wide)).view_as(o)
-        y = rms_norm(o, self.norm, self.eps) * gate
-        return F.linear(y.flatten(1).to(z.dtype), self.w_out)
+        y = self.out_norm(o).mul_(gate)
+        return y.flatten(1).to(z.dtype)

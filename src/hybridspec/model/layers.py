@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -12,9 +11,34 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def rms_norm(x: Tensor, scale: Tensor, eps: float) -> Tensor:
-    """x / rms(x) * scale over the last dimension, computed in scale's dtype, returned in x's."""
-    return F.rms_norm(x.to(scale.dtype), x.shape[-1:], None, eps).mul_(scale).to(x.dtype)
+def weight(*shape: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Uninitialised weights [..., out, in]. On a CPU they lie input-major in memory.
+
+    A product of a few rows with out-major weights makes the CPU library repack them every time: at 4 to 16
+    rows it takes 2 to 3.5 times as long.
+    """
+    if device.type != "cpu":
+        return torch.empty(shape, device=device, dtype=dtype)
+    return torch.empty(*shape[:-2], shape[-1], shape[-2], dtype=dtype).transpose(-1, -2)
+
+
+class RMSNorm:
+    """x / sqrt(mean(x^2) + eps) * factor over the last dimension, in the factor's dtype.
+
+    Computed as sqrt(n) x / hypot(|x|, sqrt(n eps)) for n elements: the same number in four calls, where
+    `torch.nn.functional.rms_norm` takes seven on a CPU.
+    """
+
+    def __init__(self, factor: Tensor, size: int, eps: float) -> None:
+        """`factor` broadcasts against x [..., size]."""
+        self.factor = factor * size**0.5
+        self.floor = factor.new_full((), (size * eps) ** 0.5)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x [..., size] -> the same shape and dtype."""
+        high = x.to(self.factor.dtype)
+        length = torch.linalg.vector_norm(high, dim=-1, keepdim=True)
+        return (high / torch.hypot(length, self.floor)).mul_(self.factor).to(x.dtype)
 
 
 class Rope:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hybridspec.model.config import TargetConfig
-from hybridspec.model.layers import wide
+from hybridspec.model.layers import weight, wide
 
 # A layer whose experts together are no larger than this is run as one wide MLP with a routing mask for
 # short inputs: two products over all experts cost less than the calls to gather the chosen ones.
@@ -22,17 +24,14 @@ class MoE:
         self.config, self.wide = config, wide(dtype)
         hidden, experts = config.hidden_size, config.num_experts
         inner, shared = config.moe_intermediate_size, config.shared_expert_intermediate_size
-
-        def empty(*shape: int) -> Tensor:
-            return torch.empty(*shape, device=device, dtype=dtype)
-
+        empty = partial(weight, device=device, dtype=dtype)
         self.router = empty(experts, hidden)
-        self.gate_up = empty(experts, 2 * inner, hidden)
+        self.gate_up = empty(experts * 2 * inner, hidden).view(experts, 2 * inner, hidden)
         self.down = empty(experts, hidden, inner)
         self.shared_widths = (shared, shared, 1)  # gate, up, output gate
         self.shared_in = empty(sum(self.shared_widths), hidden)
         self.shared_down = empty(hidden, shared)
-        self.dense_down: Tensor | None = None
+        self.small = False
 
     def slots(self) -> dict[str, Tensor]:
         """Checkpoint name -> view."""
@@ -48,10 +47,9 @@ class MoE:
         }
 
     def prepare(self) -> None:
-        """Lay the down projections side by side, [hidden, E * I], where the dense form pays."""
-        size = self.gate_up.element_size() * (self.gate_up.numel() + self.down.numel())
-        if size <= DENSE_BYTES and self.down.device.type == "cpu":
-            self.dense_down = self.down.transpose(0, 1).reshape(self.config.hidden_size, -1)
+        """Decide whether the dense form pays. On a CPU it needs no copies: see `weight`."""
+        small = self.gate_up.nbytes + self.down.nbytes <= DENSE_BYTES
+        self.small = small and self.down.device.type == "cpu"
 
     def route(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """u [T, hidden] -> experts [T, k] int64 and their weights [T, k], which sum to 1.
@@ -62,21 +60,22 @@ class MoE:
         top, experts = logits.topk(self.config.num_experts_per_tok, -1)
         return experts, top.softmax(-1)
 
-    def combine(self, u: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
-        """Routed experts' weighted sum plus the gated shared expert: [T, hidden]."""
+    def combine(self, residual: Tensor, u: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
+        """Residual + routed experts' weighted sum + gated shared expert: [T, hidden]."""
         gate, up, output_gate = F.linear(u, self.shared_in).split(self.shared_widths, -1)
-        y: Tensor = F.linear(F.silu(gate) * up, self.shared_down) * output_gate.sigmoid()
-        if self.dense_down is not None and u.shape[0] <= DENSE_TOKENS:
-            return y.add_(self._dense(u, experts, weights, self.dense_down))
+        inner = F.silu(gate).mul_(up).mul_(output_gate.sigmoid())
+        y = torch.addmm(residual, inner, self.shared_down.t())
+        if self.small and u.shape[0] <= DENSE_TOKENS:
+            return self._dense(u, experts, weights, y)
         return self._grouped(u, experts, weights, y)
 
-    def _dense(self, u: Tensor, experts: Tensor, weights: Tensor, down: Tensor) -> Tensor:
-        """All experts as one MLP; those not chosen have weight zero."""
+    def _dense(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
+        """All experts as one MLP, those not chosen with weight zero; adds to y."""
         tokens, count = u.shape[0], self.config.num_experts
         mask = u.new_zeros(tokens, count).scatter_(1, experts, weights.to(u.dtype))
         gate, up = F.linear(u, self.gate_up.flatten(0, 1)).view(tokens, count, 2, -1).unbind(2)
         inner = F.silu(gate).mul_(up).mul_(mask.unsqueeze(-1))
-        return F.linear(inner.flatten(1), down)
+        return y.addmm_(inner.flatten(1), self.down.transpose(1, 2).flatten(0, 1))
 
     def _grouped(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
         """Each chosen expert once, over the tokens that chose it; adds to y."""

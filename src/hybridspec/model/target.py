@@ -15,7 +15,7 @@ from torch import Tensor
 from hybridspec.model.attention import GatedAttention, causal
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.gdn import GDNMixer, Verifier
-from hybridspec.model.layers import Rope, rms_norm, wide
+from hybridspec.model.layers import RMSNorm, Rope, weight, wide
 from hybridspec.model.moe import MoE
 from hybridspec.runtime.state import TargetSlot
 
@@ -45,11 +45,12 @@ class Layer:
     def __init__(
         self, config: TargetConfig, index: int, device: torch.device, dtype: torch.dtype
     ) -> None:
-        self.eps, self.linear = config.rms_norm_eps, config.layer_types[index] == "linear_attention"
+        self.config, self.linear = config, config.layer_types[index] == "linear_attention"
         same_kind = config.linear_layers if self.linear else config.full_layers
         self.place = same_kind.index(index)  # among the layers of its kind
         self.gdn = GDNMixer(config, device, dtype) if self.linear else None
         self.attention = None if self.linear else GatedAttention(config, device, dtype)
+        self.w_out = self.gdn.w_out if self.gdn else self.attention.w_out  # type: ignore[union-attr]
         self.mlp = MoE(config, device, dtype)
         self.norms = torch.empty(2, config.hidden_size, device=device, dtype=wide(dtype))
 
@@ -67,14 +68,16 @@ class Layer:
 
     def prepare(self) -> None:
         """Norms are zero-centred: the factor is 1 + weight."""
-        self.scales = 1 + self.norms
+        self.mixer_norm, self.mlp_norm = (
+            RMSNorm(1 + w, self.config.hidden_size, self.config.rms_norm_eps) for w in self.norms
+        )
         for part in (self.gdn, self.attention, self.mlp):
             if part is not None:
                 part.prepare()
 
     def mix(self, x: Tensor, step: Step) -> Tensor:
         """Residual after the mixer: [T, hidden]."""
-        u = rms_norm(x, self.scales[0], self.eps)
+        u = self.mixer_norm(x)
         if self.gdn is not None:
             buffers = step.slot.layer(self.place)
             y = (
@@ -86,16 +89,16 @@ class Layer:
             assert self.attention is not None
             keys, values = step.slot.keys[self.place], step.slot.values[self.place]
             y = self.attention(u, keys, values, step.slot.length, step.rope, step.visible)
-        return x + y
+        return torch.addmm(x, y, self.w_out.t())
 
     def route(self, x: Tensor) -> Stage0:
         """Norm and route: everything before the first expert."""
-        u = rms_norm(x, self.scales[1], self.eps)
+        u = self.mlp_norm(x)
         return Stage0(x, u, *self.mlp.route(u))
 
     def experts(self, routed: Stage0) -> Tensor:
         """Residual after the experts: [T, hidden]."""
-        return routed.residual + self.mlp.combine(routed.moe_input, routed.experts, routed.weights)
+        return self.mlp.combine(*routed)
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
         """The whole block."""
@@ -123,10 +126,10 @@ class Target:
         device = torch.device(device)
         self.config, self.device, self.dtype = config, device, dtype
         shape = (config.vocab_size, config.hidden_size)
-        self.embedding = torch.empty(shape, device=device, dtype=dtype)
-        self.head = self.embedding
+        self.head = weight(*shape, device=device, dtype=dtype)
+        self.embedding = self.head
         if not config.tie_word_embeddings:
-            self.head = torch.empty(shape, device=device, dtype=dtype)
+            self.embedding = torch.empty(shape, device=device, dtype=dtype)
         self.layers = [Layer(config, i, device, dtype) for i in range(config.num_hidden_layers)]
         self.norm = torch.empty(config.hidden_size, device=device, dtype=wide(dtype))
 
@@ -141,7 +144,8 @@ class Target:
 
     def prepare(self) -> None:
         """Derive what the passes use from the loaded tensors. Call once, after loading."""
-        self.scale = 1 + self.norm
+        config = self.config
+        self.final_norm = RMSNorm(1 + self.norm, config.hidden_size, config.rms_norm_eps)
         for layer in self.layers:
             layer.prepare()
         self.set_context(0)
@@ -197,6 +201,6 @@ class Target:
         return x, taps
 
     def _output(self, x: Tensor, taps: dict[int, Tensor], step: Step) -> PassOutput:
-        logits = self.logits(rms_norm(x, self.scale, self.config.rms_norm_eps))
+        logits = self.logits(self.final_norm(x))
         wanted = step.slot.tap_layers
         return PassOutput(logits, torch.cat([taps[i] for i in wanted], -1) if wanted else None)

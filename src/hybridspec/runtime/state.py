@@ -6,7 +6,7 @@ Verification writes ahead (KV rows P.., convolution columns 3.., factors) and `c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -37,12 +37,15 @@ class TargetSlot:
     g: Tensor
     length: int = 0
     tap_layers: tuple[int, ...] = ()
+    layers: list[GDNBuffers] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.gdn, self.conv, self.z, self.k, self.g)
+        self.layers = [GDNBuffers(*views) for views in zip(*parts, strict=True)]
 
     def layer(self, index: int) -> GDNBuffers:
         """The buffers of the index-th GDN layer."""
-        return GDNBuffers(
-            self.gdn[index], self.conv[index], self.z[index], self.k[index], self.g[index]
-        )
+        return self.layers[index]
 
     def commit(self, m: int, verifier: Verifier) -> None:
         """Keep the first m inputs of the last verification, in all layers at once (equation 7)."""

@@ -50,7 +50,8 @@ def _rank_one(state: Tensor, z: Tensor, k: Tensor) -> Tensor:
     """S + z k^T for each value head; elementwise, so that its bits do not depend on batching."""
     shared = (*k.shape[:-1], -1, *state.shape[-2:])
     grouped = state.view(shared)
-    return torch.addcmul(grouped, z.view(*shared[:-1], 1), k[..., :, None, None, :]).view_as(state)
+    outer = z.view(*shared[:-1], 1) * k[..., :, None, None, :]
+    return outer.add_(grouped).view_as(state)
 
 
 def block(
@@ -71,20 +72,18 @@ def block(
 
     total = g.cumsum(0).t().view(key_heads, shared, w)  # G
     gamma = (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()  # e^(G_i - G_j), i >= j
-    grown = total.exp().unsqueeze(-1)
-    rate = beta.t().reshape(key_heads, shared, w, 1)
-    values = v.transpose(0, 1).view(key_heads, shared, w, dv)
+    reads = reads * total.exp().repeat(1, 1, 2).unsqueeze(-1)
+    rate = beta.t().view(key_heads, shared, w, 1)
+    values = v.transpose(0, 1).unflatten(0, (key_heads, shared))  # [KH, r, w, dv]
 
-    system = gamma * scores[:, :, w:] * rate  # H below its unit diagonal
-    right = (values - reads[:, :, w:] * grown) * rate
-    z = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
-    o = reads[:, :, :w] * grown + (gamma * scores[:, :, :w]) @ z
-    return _tokens_first(o), _tokens_first(z)
-
-
-def _tokens_first(x: Tensor) -> Tensor:
-    """[KH, r, w, dv] to [w, VH, dv]."""
-    return x.flatten(0, 1).transpose(0, 1)
+    system = (gamma * scores[:, :, w:]).mul_(rate)  # H below its unit diagonal
+    right = (values - reads[:, :, w:]).mul_(rate)
+    z = torch.linalg.solve_triangular(
+        system.flatten(0, 1), right.flatten(0, 1), upper=False, unitriangular=True
+    )
+    inside = (gamma * scores[:, :, :w]).flatten(0, 1)
+    o = torch.bmm(inside, z).add_(reads[:, :, :w].flatten(0, 1))  # baddbmm falls back to a loop
+    return o.transpose(0, 1), z.transpose(0, 1)
 
 
 def commit(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
@@ -92,8 +91,7 @@ def commit(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
 
     S_m = e^(G_m) S_0 + sum_j e^(G_m - G_j) z_j k_j^T. Leading dimensions as in `replay`.
     """
-    m, key_heads, dk = k.shape[-3:]
-    value_heads, dv = z.shape[-2:]
+    m, key_heads = k.shape[-3:-1]
     total = g.cumsum(-2)
     last = total[..., -1:, :]
     weighted = z * (last - total).exp().unsqueeze(-1)  # [..., m, VH, dv]
