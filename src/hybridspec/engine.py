@@ -19,19 +19,24 @@ import torch
 from hybridspec import assets
 from hybridspec.checkpoint import (
     GenerationConfig,
+    check_pair,
     load_drafter,
     load_target,
+    read_drafter_config,
     read_generation_config,
+    read_target_config,
     resolve,
 )
 from hybridspec.core import Generation, SamplingParams
 from hybridspec.errors import RequestError
+from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.stream import Stream
 from hybridspec.systems import parse_system
+from hybridspec.text.chat import check_text_only
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -114,13 +119,13 @@ class Engine:
         place = _device(device)
         number = _dtype(dtype, place)
         folder = resolve(model, revision)
-        tokenizer = Tokenizer.from_dir(folder)
+        source = None if draft is None else resolve(draft, draft_revision)
+        config = _check_configs(folder, source, max_context)  # before gigabytes are read
+        tokenizer, defaults = Tokenizer.from_dir(folder), read_generation_config(folder)
         target = load_target(folder, place, number, progress=progress)
         drafter = None
-        if draft is not None:
-            source = resolve(draft, draft_revision)
-            drafter = load_drafter(source, target.config, place, number, progress=progress)
-        defaults = read_generation_config(folder)
+        if source is not None:
+            drafter = load_drafter(source, config, place, number, progress=progress)
         return cls(target, drafter, tokenizer, defaults=defaults, max_context=max_context)
 
     @property
@@ -143,6 +148,7 @@ class Engine:
                 return self._tokenizer.encode(prompt)
             prompt = [{"role": "user", "content": prompt}]
         if prompt and isinstance(prompt[0], Mapping):
+            check_text_only(prompt)  # type: ignore[arg-type]
             text = self._tokenizer.render_chat(prompt, enable_thinking=enable_thinking)  # type: ignore[arg-type]
             return self._tokenizer.encode(text, add_special_tokens=False)
         return self._checked_ids(prompt)  # type: ignore[arg-type]
@@ -248,6 +254,14 @@ class Engine:
             )
 
 
+def _check_configs(target: Path, drafter: Path | None, max_context: int | None) -> TargetConfig:
+    config = read_target_config(target)
+    if drafter is not None:
+        check_pair(config, read_drafter_config(drafter))
+    _context(max_context, config.max_position_embeddings)
+    return config
+
+
 def _context(asked: int | None, most: int) -> int:
     if asked is None:
         return min(DEFAULT_CONTEXT, most)
@@ -259,15 +273,13 @@ def _context(asked: int | None, most: int) -> int:
 def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise RequestError(f"The device {name!r} is unknown; expected auto, cpu or cuda.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise RequestError(
-            "The device cuda was asked for, but torch sees no GPU; use --device cpu."
-        )
-    return device
+    kind, _, index = name.partition(":")
+    if name != "cpu" and (kind != "cuda" or not (name == kind or index.isdecimal())):
+        raise RequestError(f"The device {name!r} is unknown; expected auto, cpu, cuda or cuda:N.")
+    found = torch.cuda.device_count()
+    if kind == "cuda" and int(index or 0) >= found:
+        raise RequestError(f"The device {name} was asked for and torch sees {found} GPUs.")
+    return torch.device(name)
 
 
 def _dtype(name: str, device: torch.device) -> torch.dtype:

@@ -73,8 +73,10 @@ class Stream:
 
     def close(self) -> Piece:
         """End the answer now, and let out the text that was held back. Harmless when it has ended."""
+        if self.finished:
+            return Piece("", ())
         emission = self._output.finish()
-        self._finish = self._finish or emission.finish_reason
+        self._finish = emission.finish_reason
         self._pieces.append(emission.text)
         return Piece(emission.text, ())
 

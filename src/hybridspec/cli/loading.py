@@ -64,7 +64,6 @@ def load_engine(
     if system is not None:
         _check_system(system, drafter)
     target = resolve(assets.TARGET if pair.model is None else pair.model, pair.revision)
-    _check_configs(target, drafter)
     progress = None if sys.stderr is not None else False  # a bar needs a place to be drawn
     return Engine.load(
         target, drafter, device=device, dtype=dtype, max_context=max_context, progress=progress
@@ -76,11 +75,3 @@ def _check_system(system: str, drafter: Path | None) -> None:
     from hybridspec.systems import parse_system
 
     parse_system(system, None if drafter is None else read_drafter_config(drafter).block_size)
-
-
-def _check_configs(target: Path, drafter: Path | None) -> None:
-    from hybridspec.checkpoint import check_pair, read_drafter_config, read_target_config
-
-    config = read_target_config(target)
-    if drafter is not None:
-        check_pair(config, read_drafter_config(drafter))

@@ -125,3 +125,20 @@ def _check_messages(messages: Sequence[Message]) -> None:
                 f"Message {index} has no role; expected an object such as "
                 '{"role": "user", "content": "Hello"}.'
             )
+
+
+def check_text_only(messages: Sequence[Message]) -> None:
+    """Refuse what is not text: a template would turn an image into a placeholder nobody fills.
+
+    Raises:
+        RequestError: a message holds an image, video or anything else beside text.
+    """
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        for part in content if isinstance(content, list) else []:
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            if kind != "text":
+                raise RequestError(
+                    f"Message {index} has content of the type {kind!r}; only text is supported. "
+                    "Leave images, video and audio out."
+                )
