@@ -11,6 +11,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def _no_grad():
-    """The engine never differentiates; a graph kept by accident would show as memory, not failure."""
+    """The engine never differentiates; a graph kept by accident would cost memory unseen."""
     with torch.no_grad():
         yield

@@ -1,7 +1,8 @@
 """The nouns of the engine, as frozen dataclasses. Terms and symbols are the paper's.
 
-Counting convention, everywhere: w counts target inputs of a verification (the anchor included), A counts
-accepted draft tokens only, a round emits A + 1 tokens, and the acceptance length is what a round emits.
+Counting convention, everywhere: w counts target inputs of a verification (the anchor included), A
+counts accepted draft tokens only, a round emits A + 1 tokens, and the acceptance length is what a
+round emits.
 """
 
 from __future__ import annotations

@@ -106,8 +106,10 @@ class Engine:
             model: target folder or `owner/name`; None is the embedded pair.
             draft: drafter folder or `owner/name`; None decodes plainly (but see `model`).
             device: `cpu`, `cuda`, `cuda:1`, ...; `auto` takes a GPU when there is one.
-            dtype: `float32`, `bfloat16`, `float16`, `float64`; `auto` is bfloat16 on a GPU, float32 on a CPU.
-            max_context: most tokens of prompt and answer together; the model's own limit or 32,768 if less.
+            dtype: `float32`, `bfloat16`, `float16`, `float64`; `auto` is bfloat16 on a GPU and
+                float32 on a CPU.
+            max_context: most tokens of prompt and answer together; by default the model's own limit,
+                but no more than 32,768.
             revision, draft_revision: branch, tag or commit of a Hub id.
             progress: show a bar while loading; None shows it on a terminal only.
 
@@ -172,7 +174,8 @@ class Engine:
             enable_thinking: passed to the chat template.
 
         Raises:
-            RequestError: a prompt, parameter or system that cannot be served, or an answer under way.
+            RequestError: a prompt, parameter or system that cannot be served, or an answer is
+                under way.
         """
         params = params or SamplingParams()
         chosen = parse_system(
@@ -239,8 +242,8 @@ class Engine:
         room = self.max_context - len(ids)
         if room < 1:
             raise RequestError(
-                f"The prompt has {len(ids)} tokens and the context {self.max_context}, which must also "
-                "hold the answer. Shorten the prompt or raise --max-context."
+                f"The prompt has {len(ids)} tokens and the context {self.max_context}, which must "
+                "also hold the answer. Shorten the prompt or raise --max-context."
             )
         return room
 

@@ -2,14 +2,15 @@
 
 
 class HybridSpecError(Exception):
-    """A problem with the user's input. The message says what is wrong, what was expected, what to do.
+    """A problem with the user's input. The message says what is wrong, what was expected, what to
+    do.
 
     The command line prints it and exits with code 2.
     """
 
 
 class CheckpointError(HybridSpecError):
-    """A checkpoint that cannot be used: missing, damaged, of another kind, or not fitting its pair."""
+    """A checkpoint that cannot be used: missing, damaged, of another kind or pair."""
 
 
 class RequestError(HybridSpecError):

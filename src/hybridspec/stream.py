@@ -72,7 +72,7 @@ class Stream:
             raise
 
     def close(self) -> Piece:
-        """End the answer now, and let out the text that was held back. Harmless when it has ended."""
+        """End the answer now and let out the text held back. Harmless when it has ended."""
         if self.finished:
             return Piece("", ())
         emission = self._output.finish()

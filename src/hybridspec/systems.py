@@ -33,7 +33,8 @@ def parse_system(name: str, block_size: int | None) -> System:
         block_size: the drafter's, the anchor included; None when there is no drafter.
 
     Raises:
-        RequestError: an unknown name, a length out of range, or no drafter for a system that drafts.
+        RequestError: an unknown name, a length out of range, or no drafter for a system that
+        drafts.
     """
     kind, _, argument = name.partition(":")
     if kind == "static":

@@ -1,4 +1,4 @@
-"""One draft call of ours against dflash 0.1.0's DFlashDraftModel (its loop is no oracle for hybrids)."""
+"""One draft call of ours against dflash 0.1.0 (its loop is no oracle for hybrids)."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def dflash_module(drafter):
 def test_one_draft_call(name, context):
     config = DRAFTERS[name]
     target = random_target(TARGET)
-    target.tap_layers = config.target_layer_ids
     drafter = random_drafter(config)
     generator = torch.Generator().manual_seed(context)
     ids = torch.randint(0, 90, (context,), generator=generator)
-    features = target.prefill(ids, TargetState(TARGET, 128).slot()).features
+    features = target.prefill(ids, TargetState(TARGET, 128).slot(0,
+    config.target_layer_ids)).features
 
     block = torch.full((1, config.block_size), config.mask_token_id)
     block[0, 0] = 5

@@ -1,8 +1,8 @@
 """Our target against transformers' Qwen3_5MoeForCausalLM on random configs of the family.
 
-Tolerance: ours runs in float64, theirs keeps rotary angles, routing and the delta rule in float32. Their chunked
-and step-by-step forms differ by 6e-5 on these inputs and ours from either by 2e-4 at most; a wrong layout, norm
-or position moves logits by more than 0.1.
+Tolerance: ours runs in float64, theirs keeps rotary angles, routing and the delta rule in float32.
+Their chunked and step-by-step forms differ by 6e-5 on these inputs and ours from either by 2e-4 at
+most; a wrong layout, norm or position moves logits by more than 0.1.
 """
 
 from __future__ import annotations

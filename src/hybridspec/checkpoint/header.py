@@ -56,7 +56,7 @@ def read_shard(path: Path) -> Shard:
             length = int.from_bytes(start, "little")
             if start == b"version " and size < 1024:
                 raise _damaged(path, "is a Git LFS pointer, not the weights; run `git lfs pull`")
-            if size < 8 or length > min(size - 8, MAX_HEADER):
+            if length > min(size - 8, MAX_HEADER):
                 raise _damaged(path, f"is cut short or damaged within its header ({size} bytes)")
             header = file.read(length)
     except OSError as error:

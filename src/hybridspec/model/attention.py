@@ -40,7 +40,7 @@ def causal(tokens: int, past: int, device: torch.device) -> Tensor | None:
 
 
 class GatedAttention:
-    """Full attention with per-head q/k norms, partial rotary embedding and a sigmoid output gate."""
+    """Full attention: per-head q/k norms, partial rotary embedding, sigmoid output gate."""
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
         self.config = config

@@ -11,7 +11,7 @@ DrafterLayer = Literal["sliding_attention", "full_attention"]
 
 @dataclass(frozen=True, slots=True)
 class TargetConfig:
-    """A hybrid GDN-MoE target (Qwen3.5/3.6-MoE text model). Field names are those of `config.json`."""
+    """A hybrid GDN-MoE target (Qwen3.5/3.6-MoE text model); names as in `config.json`."""
 
     vocab_size: int
     hidden_size: int

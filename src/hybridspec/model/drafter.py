@@ -1,8 +1,8 @@
 """The DFlash drafter: one pass proposes a whole block from the target's tapped features.
 
 Each committed token's features become context keys and values once (`extend`); a draft call embeds
-[anchor, mask, ..., mask] with the target's embedding and reads its proposals through the target's head.
-Row i predicts the token at its own position P + i.
+[anchor, mask, ..., mask] with the target's embedding and reads its proposals through the target's
+head. Row i predicts the token at its own position P + i.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Drafter:
         taps = len(config.target_layer_ids)
         self.fc = weight(hidden, taps * hidden, device=self.device, dtype=dtype)
         self.hidden_norm, self.norm = empty(2, hidden, of=wide(dtype))
-        # All layers' input projections side by side: context keys and values of every layer in one product.
+        # All layers' input projections side by side: context keys and values of every layer in one
+        # product.
         rows = (heads + 2 * kv) * size
         self.w_in = weight(count, rows, hidden, device=self.device, dtype=dtype)
         self.k_norms = empty(count, size, of=wide(dtype))
@@ -162,8 +163,8 @@ class Drafter:
     ) -> Proposal:
         """Propose the first `drafts` <= D tokens after `anchor`, which sits at position P.
 
-        The block always has all its rows, since they see each other; only the wanted ones reach the head.
-        `scored` adds top-1 confidence and entropy, for policies that read them.
+        The block always has all its rows, since they see each other; only the wanted ones reach the
+        head. `scored` adds top-1 confidence and entropy, for policies that read them.
         """
         rows = self._block(target, anchor, slot)[1 : drafts + 1]
         logits = target.logits(self.final_norm(rows))
@@ -174,7 +175,7 @@ class Drafter:
         return Proposal(tokens, best.exp(), -(logp.exp() * logp).sum(-1))
 
     def _block(self, target: Target, anchor: int, slot: DrafterSlot) -> Tensor:
-        """Residual rows of the block [block_size, hidden]. Its own keys fill rows nobody reads later."""
+        """Residual rows of the block [block_size, hidden]; its own keys are not kept."""
         config, start = self.config, slot.length
         size = config.block_size
         ids = torch.full((size,), config.mask_token_id, device=self.device)
@@ -199,7 +200,7 @@ class Drafter:
         return x
 
     def _visible_full(self, start: int) -> Tensor | None:
-        """Full layers: a row sees all context and its whole block, unless the config says causal."""
+        """Full layers: a row sees all context and its block, unless the config says causal."""
         if not self.config.is_causal:
             return None
         rows = self.config.block_size
@@ -208,8 +209,8 @@ class Drafter:
     def _ring_rows(self, start: int, ring: int) -> tuple[Tensor, Tensor]:
         """Sliding layers: the ring rows of the block [block] and what each row sees [block, rows].
 
-        A row sees keys of its window (query - key < window), and by default none after itself. The ring
-        row j holds the newest position congruent to j, counting the block.
+        A row sees keys of its window (query - key < window), and by default none after itself. The
+        ring row j holds the newest position congruent to j, counting the block.
         """
         config = self.config
         queries = torch.arange(start, start + config.block_size, device=self.device)

@@ -20,8 +20,8 @@ L2_EPS = 1e-6
 class GDNBuffers(NamedTuple):
     """One layer's share of a slot: views that the mixer reads and writes.
 
-    state [VH, dv, dk], conv [3 + rows, C] raw columns (the first 3 are history), and the compact factors
-    z [W, VH, dv], k [W, KH, dk], g [W, VH].
+    state [VH, dv, dk], conv [3 + rows, C] raw columns (the first 3 are history), and the compact
+    factors z [W, VH, dv], k [W, KH, dk], g [W, VH].
     """
 
     state: Tensor
@@ -32,7 +32,7 @@ class GDNBuffers(NamedTuple):
 
 
 class GDNMixer:
-    """One GDN layer's mixer. `verify` leaves the state alone and keeps factors; `prefill` advances it."""
+    """One GDN layer's mixer: `verify` keeps factors and leaves the state, `prefill` advances it."""
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
         self.config, self.wide = config, wide(dtype)
@@ -61,12 +61,13 @@ class GDNMixer:
         }
 
     def prepare(self) -> None:
-        """Derive what never changes: -exp(A_log), tap-major convolution weights, q and k factors."""
+        """Derive -exp(A_log), tap-major convolution weights and the norms."""
         config = self.config
         self.rate = -self.a_log.exp()
         self.conv_weight = self.w_conv[:, 0].t().to(self.wide).contiguous()  # [taps, C]
         size = config.linear_key_head_dim
-        # q and k are divided by their lengths, which is the norm / sqrt(size); q by sqrt(size) again.
+        # q and k are divided by their lengths, which is the norm / sqrt(size); q by sqrt(size)
+        # again.
         factors = torch.tensor([[[1 / size]], [[size**-0.5]]], dtype=self.wide)
         self.qk_norm = RMSNorm(factors.to(self.rate.device), size, L2_EPS / size)
         self.out_norm = RMSNorm(self.norm, config.linear_value_head_dim, config.rms_norm_eps)

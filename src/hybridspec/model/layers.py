@@ -14,8 +14,8 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 def weight(*shape: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Uninitialised weights [..., out, in]. On a CPU they lie input-major in memory.
 
-    A product of a few rows with out-major weights makes the CPU library repack them every time: at 4 to 16
-    rows it takes 2 to 3.5 times as long.
+    A product of a few rows with out-major weights makes the CPU library repack them every time: at
+    4 to 16 rows it takes 2 to 3.5 times as long.
     """
     if device.type != "cpu":
         return torch.empty(shape, device=device, dtype=dtype)
@@ -25,8 +25,8 @@ def weight(*shape: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 class RMSNorm:
     """x / sqrt(mean(x^2) + eps) * factor over the last dimension, in the factor's dtype.
 
-    Computed as sqrt(n) x / hypot(|x|, sqrt(n eps)) for n elements: the same number in four calls, where
-    `torch.nn.functional.rms_norm` takes seven on a CPU.
+    Computed as sqrt(n) x / hypot(|x|, sqrt(n eps)) for n elements: the same number in four calls,
+    where `torch.nn.functional.rms_norm` takes seven on a CPU.
     """
 
     def __init__(self, factor: Tensor, size: int, eps: float) -> None:

@@ -11,14 +11,15 @@ from torch import Tensor
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.layers import weight, wide
 
-# A layer whose experts together are no larger than this is run as one wide MLP with a routing mask for
-# short inputs: two products over all experts cost less than the calls to gather the chosen ones.
+# A layer whose experts together are no larger than this is run as one wide MLP with a routing mask
+# for short inputs: two products over all experts cost less than the calls to gather the chosen
+# ones.
 DENSE_BYTES = 8 << 20
 DENSE_TOKENS = 64
 
 
 class MoE:
-    """Top-k routed experts plus a gated shared expert. Routing weights are renormalised over the top k."""
+    """Top-k routed experts, renormalised over the top k, plus a gated shared expert."""
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
         self.config, self.wide = config, wide(dtype)

@@ -1,7 +1,7 @@
 """The hybrid target, cut at the router boundary of layer 0 (paper section 4: Stage 0 and Stage 1).
 
-Three passes share the layers: `prefill` advances the state; `stage0` + `stage1` verify up to W inputs and
-leave the state to `commit`; `verify_unsplit` is the same verification without the cut.
+Three passes share the layers: `prefill` advances the state; `stage0` + `stage1` verify up to W
+inputs and leave the state to `commit`; `verify_unsplit` is the same without the cut.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stage0(NamedTuple):
 
 
 class PassOutput(NamedTuple):
-    """logits [w, V] in float32 (float64 for a float64 model); features [T, taps * hidden] or None."""
+    """logits [w, V], float32 or float64; features [T, taps * hidden] or None."""
 
     logits: Tensor
     features: Tensor | None
@@ -50,7 +50,9 @@ class Layer:
         self.place = same_kind.index(index)  # among the layers of its kind
         self.gdn = GDNMixer(config, device, dtype) if self.linear else None
         self.attention = None if self.linear else GatedAttention(config, device, dtype)
-        self.w_out = self.gdn.w_out if self.gdn else self.attention.w_out  # type: ignore[union-attr]
+        mixer = self.gdn or self.attention
+        assert mixer is not None
+        self.w_out = mixer.w_out
         self.mlp = MoE(config, device, dtype)
         self.norms = torch.empty(2, config.hidden_size, device=device, dtype=wide(dtype))
 
@@ -115,7 +117,7 @@ class Step(NamedTuple):
 
 
 class Target:
-    """A Qwen3.5/3.6-MoE text model. Fill `slots()`, call `prepare()`, then run passes over a slot."""
+    """A Qwen3.5/3.6-MoE text model: fill `slots()`, call `prepare()`, run passes over a slot."""
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class Target:
         self.set_context(0)
 
     def set_context(self, capacity: int) -> None:
-        """Make rotary tables for `capacity` positions and the rows a verification may run past them."""
+        """Make rotary tables for `capacity` positions and the spare rows past them."""
         config = self.config
         self.rope = Rope(
             config.rope_theta, config.rotary_dim, capacity + 16, self.device, self.dtype

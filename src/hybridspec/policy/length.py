@@ -18,16 +18,21 @@ class LengthPolicy(Protocol):
 
     Attributes:
         longest: the largest length it may choose; 1 needs no drafter.
-        lookahead: inputs that Stage 0 runs beyond the chosen length, so that `correct` may take them.
-        scored: whether `select` reads the proposal's confidence and entropy.
+        lookahead: inputs that Stage 0 runs beyond the chosen length, so that `correct` may take
+        them. scored: whether `select` reads the proposal's confidence and entropy.
     """
 
     @property
-    def longest(self) -> int: ...
+    def longest(self) -> int:
+        """See above."""
+
     @property
-    def lookahead(self) -> int: ...
+    def lookahead(self) -> int:
+        """See above."""
+
     @property
-    def scored(self) -> bool: ...
+    def scored(self) -> bool:
+        """See above."""
 
     def select(self, proposal: Proposal | None) -> int:
         """w0, from the proposal alone; None when nothing was drafted."""

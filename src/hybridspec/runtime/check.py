@@ -12,7 +12,7 @@ from hybridspec.model.layers import wide
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot, TargetState
 
-# Relative Frobenius distance between two orders of the same sums: rounding grows with depth and length.
+# Relative Frobenius distance between two orders of the same sums; rounding grows with the depth.
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 1e-1}
 PREFILL_CHUNK = 512
 
@@ -65,7 +65,7 @@ def check_committed(target: Target, slot: TargetSlot, tokens: Tensor) -> None:
     for name, distance in distances(slot, fresh_run(target, tokens)).items():
         if not distance <= TOLERANCE[target.dtype]:
             raise HybridSpecError(
-                f"The committed {name} differ from a fresh run by {distance:.2e} (relative); at most "
-                f"{TOLERANCE[target.dtype]:.0e} is rounding. This is a fault of the engine: please "
+                f"The committed {name} differ from a fresh run by {distance:.2e} (relative); at "
+                f"most {TOLERANCE[target.dtype]:.0e} is rounding. This is a fault of the engine: please "
                 "report it with the prompt."
             )

@@ -1,7 +1,8 @@
 """All memory of a run, allocated once: KV, convolution columns, GDN states, compact factors.
 
-A slot is one sequence. Its committed length is P: positions 0..P-1 are in the state, the anchor is not.
-Verification writes ahead (KV rows P.., convolution columns 3.., factors) and `commit` keeps m inputs of it.
+A slot is one sequence. Its committed length is P: positions 0..P-1 are in the state, the anchor is
+not. Verification writes ahead (KV rows P.., convolution columns 3.., factors) and `commit` keeps m
+inputs of it.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ class TargetState:
 class DrafterSlot:
     """One sequence's context keys and values in the drafter. `length` is P.
 
-    full [2, Lf, KV, capacity + B, D]; ring [2, Ls, KV, R, D] with R = min(window, capacity) + B rows for blocks
-    of B, position p in row p mod R. The first dimension is keys, values.
+    full [2, Lf, KV, capacity + B, D]; ring [2, Ls, KV, R, D] with R = min(window, capacity) + B
+    rows for blocks of B, position p in row p mod R. The first dimension is keys, values.
     """
 
     full: Tensor
@@ -124,7 +125,7 @@ class DrafterSlot:
 
 
 class DrafterState:
-    """The drafter's memory: full layers keep every position, sliding layers a ring of window + block."""
+    """The drafter's memory: full layers keep all, sliding layers a ring of window + block."""
 
     def __init__(
         self,

@@ -1,9 +1,10 @@
 """Gated DeltaNet in plain torch: the law that every kernel of this folder must obey.
 
-Shapes (one sequence): w tokens, KH key heads of size dk, VH value heads of size dv, r = VH / KH value heads
-share a key head (value head j uses key head j // r). q, k: [w, KH, dk], both normalised, q scaled;
-v: [w, VH, dv]; beta, g: [w, VH] with g = log alpha <= 0; state S: [VH, dv, dk]. All in the state's dtype.
-The compact factors of w tokens are (z [w, VH, dv], k [w, KH, dk], g [w, VH]): they rebuild any prefix state.
+Shapes (one sequence): w tokens, KH key heads of size dk, VH value heads of size dv, r = VH / KH
+value heads share a key head (value head j uses key head j // r). q, k: [w, KH, dk], both
+normalised, q scaled; v: [w, VH, dv]; beta, g: [w, VH] with g = log alpha <= 0; state S: [VH, dv,
+dk]. All in the state's dtype. The compact factors of w tokens are (z [w, VH, dv], k [w, KH, dk], g
+[w, VH]): they rebuild any prefix state.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def block(
 ) -> tuple[Tensor, Tensor]:
     """Verify all w tokens at once (`block`): one triangular solve a head instead of w steps.
 
-    Returns o [w, VH, dv] and z [w, VH, dv]; `state` is left as it is. Source: paper equations 3 and 10,
-    H Z = diag(beta) (V - diag(e^G) K S0^T), O = diag(e^G) Q S0^T + (Gamma o Q K^T) Z.
+    Returns o [w, VH, dv] and z [w, VH, dv]; `state` is left as it is. Source: paper equations 3 and
+    10, H Z = diag(beta) (V - diag(e^G) K S0^T), O = diag(e^G) Q S0^T + (Gamma o Q K^T) Z.
     """
     w, key_heads, dk = k.shape
     value_heads, dv = v.shape[1:]
