@@ -64,6 +64,7 @@ def test_trailing_bytes_are_named(shard):
         {"a": 3},
         {"a": {}},
         {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
+        {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}},
         {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0]}},
         {"a": {"dtype": "F32", "shape": 2, "data_offsets": [0, 8]}},
         {"a": {"dtype": "F32", "shape": [float("inf")], "data_offsets": [0, 8]}},

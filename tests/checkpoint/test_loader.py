@@ -134,9 +134,16 @@ class TestWeights:
         shutil.copy(folder / "config.json", other)
         assert_same(load_target(other, "cpu", torch.float32), target)
 
-    def test_in_many_pieces(self, saved, monkeypatch):
-        monkeypatch.setattr(loader_module, "PIECE_BYTES", 100)
-        assert_same(load_target(saved[0], "cpu", torch.float32), saved[1])
+    def test_in_pieces_of_bounded_size(self, saved, monkeypatch):
+        folder, target = saved
+        monkeypatch.setattr(loader_module, "PIECE_BYTES", 500)
+        plan = make_plan(open_shards(folder), target.slots(), place_target, folder)
+        loaded, sizes = Target(target.config), []
+        fill(loaded.slots(), plan, sizes.append)
+        assert_same(loaded, target)
+        rows = [move.entry.nbytes // move.entry.shape[0] for move in plan.moves]
+        # The bound counts two bytes an element, the file has four; a row is never cut.
+        assert max(sizes) <= max(2 * 500, *rows)
 
     def test_every_byte_is_counted_once(self, saved):
         folder, target = saved
@@ -187,9 +194,19 @@ class TestWeights:
         assert any(name.startswith("model.visual.") for name in tensors_of(tmp_path))
         assert_same(load_target(tmp_path, "cpu", torch.float32), target)
 
-    def test_the_loaded_model_is_prepared(self, saved):
-        loaded = load_target(saved[0], "cpu", torch.float32)
-        assert torch.equal(loaded.scale, 1 + loaded.norm)
+    def test_the_model_is_prepared_once_when_all_is_loaded(self, saved):
+        folder, target = saved
+        prepared = []
+
+        class Watched(Target):
+            def prepare(self):
+                assert_same(self, target)
+                prepared.append(self)
+
+        loaded = load_into(
+            lambda device: Watched(target.config, device), folder, place_target, "cpu"
+        )
+        assert prepared == [loaded]
 
 
 class TestTiedHead:

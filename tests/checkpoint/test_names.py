@@ -27,7 +27,9 @@ def test_parts_that_are_not_run_are_skipped(name):
     assert place_target(name) is None
 
 
-@pytest.mark.parametrize("name", ["model.mtpx.weight", "mtp", "model.language_model.visual.x"])
+@pytest.mark.parametrize(
+    "name", ["model.mtpx.weight", "mtp", "model.visuals.weight", "model.language_model.visual.x"]
+)
 def test_nothing_else_is_skipped(name):
     assert place_target(name) is not None
 
