@@ -12,7 +12,7 @@ from hybridspec.model.layers import wide
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot, TargetState
 
-# Relative Frobenius distance between two orders of the same sums; rounding grows with the depth.
+# Relative Frobenius distance between two orders of the same sums.
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 1e-1}
 PREFILL_CHUNK = 512
 
