@@ -46,7 +46,8 @@ def test_the_real_pairs(tmp_path, target, drafter, fits):
         ({"target_layer_ids": (3, 1)}, ("[3, 1]", "target's order")),
         ({"target_layer_ids": (1, 1)}, ("[1, 1]", "each once")),
         ({"mask_token_id": 97}, ("mask_token_id is 97", "ends at 96")),
-        ({"block_size": 1}, ("block_size is 1", "at least 2")),
+        ({"block_size": 1}, ("block_size is 1", "2 to 16")),
+        ({"block_size": 17}, ("block_size is 17", "2 to 16")),
     ],
 )
 def test_a_pair_that_does_not_fit_names_both_sides(changes, words):

@@ -8,6 +8,7 @@ from hybridspec.checkpoint.header import Shard
 from hybridspec.checkpoint.names import Place, place_drafter
 from hybridspec.errors import CheckpointError
 from hybridspec.model.config import DrafterConfig, TargetConfig
+from hybridspec.runtime.state import W
 
 FEATURES = Place("fc.weight")
 
@@ -60,10 +61,10 @@ def _block_problems(target: TargetConfig, drafter: DrafterConfig) -> list[str]:
             f"the drafter's mask_token_id is {drafter.mask_token_id} and the target's vocabulary "
             f"ends at {target.vocab_size - 1}"
         )
-    if drafter.block_size < 2:
+    if not 2 <= drafter.block_size <= W:
         problems.append(
-            f"the drafter's block_size is {drafter.block_size} and the target needs at least 2, "
-            "the anchor and one draft"
+            f"the drafter's block_size is {drafter.block_size} and the target verifies 2 to {W} "
+            "inputs, the anchor and the drafts"
         )
     return problems
 

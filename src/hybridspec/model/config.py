@@ -1,4 +1,4 @@
-"""The shapes of a target and of a drafter. `checkpoint/config.py` reads them from `config.json`."""
+"""The shapes of a target and of a drafter. `checkpoint/` reads them from `config.json`."""
 
 from __future__ import annotations
 

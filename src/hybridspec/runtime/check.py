@@ -66,6 +66,6 @@ def check_committed(target: Target, slot: TargetSlot, tokens: Tensor) -> None:
         if not distance <= TOLERANCE[target.dtype]:
             raise HybridSpecError(
                 f"The committed {name} differ from a fresh run by {distance:.2e} (relative); at "
-                f"most {TOLERANCE[target.dtype]:.0e} is rounding. This is a fault of the engine: please "
-                "report it with the prompt."
+                f"most {TOLERANCE[target.dtype]:.0e} is rounding. This is a fault of the engine: "
+                "please report it with the prompt."
             )

@@ -1,0 +1,129 @@
+"""The embedded pair: its files, its size, and that speculation does not change what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from lossless import differences
+
+from hybridspec import Engine, SamplingParams, assets
+from hybridspec.bench.prompts import read_prompts, select
+from hybridspec.runtime.state import TargetState
+
+OWN_PROMPTS = Path(assets.__file__).parent / "prompts.jsonl"
+SYSTEMS = ["static:2", "static:3", "static:5", "static:8", "static:16", "dflash"]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine.load(max_context=1024)
+
+
+@pytest.fixture(scope="module")
+def prompts(engine: Engine) -> list[list[int]]:
+    chosen = select(read_prompts(OWN_PROMPTS), limit=12)
+    return [engine.encode(p.text, chat=True) for p in chosen]
+
+
+def test_twelve_prompts_greedy(engine, prompts):
+    assert differences(engine, prompts, SYSTEMS, SamplingParams(max_tokens=48)) == []
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(max_tokens=48, temperature=1.0, seed=7),
+        SamplingParams(max_tokens=48, temperature=0.6, top_p=0.95, top_k=20, seed=2**63 + 5),
+    ],
+    ids=["plain", "filtered"],
+)
+def test_twelve_prompts_sampled(engine, prompts, params):
+    assert differences(engine, prompts, SYSTEMS, params) == []
+
+
+def test_drafts_are_accepted(engine, prompts):
+    """A broken feature path still gives right tokens, one at a time: acceptance is what shows it."""
+    params = SamplingParams(max_tokens=48)
+    answers = [engine.generate(p, params, system="dflash") for p in prompts]
+    rounds = [r for a in answers for r in a.stats.rounds]
+    assert sum(r.accepted + 1 for r in rounds) / len(rounds) > 2.0
+
+
+def test_count_to_twenty(engine):
+    """A20: a short, readable smoke test."""
+    answer = engine.generate("Count from 1 to 20.", SamplingParams(max_tokens=64), chat=True)
+    assert answer.text.strip()
+    plain = engine.generate(
+        "Count from 1 to 20.", SamplingParams(max_tokens=64), chat=True, system="ar"
+    )
+    assert answer.token_ids == plain.token_ids
+
+
+def test_committed_state_is_checked(engine, prompts, monkeypatch):
+    monkeypatch.setenv("HYBRIDSPEC_CHECK", "1")
+    for prompt in prompts[:4]:
+        for system in ("ar", "static:5", "dflash"):
+            engine.generate(prompt, SamplingParams(max_tokens=40), system=system)
+
+
+def test_size():
+    files = [f for f in assets.PAIR.rglob("*") if f.is_file()]
+    assert sum(f.stat().st_size for f in files) <= 28_000_000
+    assert max(f.stat().st_size for f in files) <= 14_000_000
+
+
+def test_parameters(engine):
+    assert sum(s.numel() for s in engine.target.slots().values()) <= 11_000_000
+    assert engine.drafter is not None
+    assert sum(s.numel() for s in engine.drafter.slots().values()) <= 2_500_000
+    assert engine.drafter.config.block_size == 16
+    assert len(engine.drafter.config.target_layer_ids) >= 3
+    config = engine.target.config
+    assert config.num_hidden_layers >= 8
+    assert config.num_experts >= 32
+    assert config.num_experts_per_tok >= 4
+
+
+def test_transformers_loads_the_target(engine, prompts):
+    """The files are real: transformers computes the same logits from them (float32, rounding)."""
+    from transformers import Qwen3_5MoeForCausalLM
+
+    theirs = Qwen3_5MoeForCausalLM.from_pretrained(assets.TARGET, dtype=torch.float32).eval()
+    slot = TargetState(engine.target.config, 512).slot()
+    for prompt in prompts[:3]:
+        slot.reset()
+        ours = engine.target.prefill(torch.tensor(prompt), slot).logits[0]
+        expected = theirs(torch.tensor([prompt])).logits[0, -1]
+        torch.testing.assert_close(ours, expected, atol=2e-3, rtol=0)  # logits reach 20
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+def test_transformers_loads_the_tokenizer(engine, thinking):
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(assets.TARGET)
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Name 2 rivers, né?"},
+    ]
+    rendered = theirs.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True, enable_thinking=thinking
+    )
+    assert engine.tokenizer.render_chat(messages, enable_thinking=thinking) == rendered
+    expected = theirs(rendered, add_special_tokens=False)["input_ids"]
+    assert engine.encode(messages, enable_thinking=thinking) == expected
+
+
+def test_two_stop_ids(engine):
+    """<|im_end|> and <|endoftext|>, as the real checkpoints have."""
+    config = json.loads((assets.TARGET / "generation_config.json").read_text())
+    assert len(config["eos_token_id"]) == 2
+    assert engine.defaults.eos_token_ids == tuple(config["eos_token_id"])
+
+
+def test_default_answer_ends_by_itself(engine):
+    answer = engine.generate("What is the capital of France?", chat=True)
+    assert answer.finish_reason == "stop"
