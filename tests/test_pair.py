@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from lossless import differences
 
 from hybridspec import Engine, SamplingParams, assets
 from hybridspec.bench.prompts import read_prompts, select
 from hybridspec.runtime.state import TargetState
+from lossless import differences
 
 OWN_PROMPTS = Path(assets.__file__).parent / "prompts.jsonl"
 SYSTEMS = ["static:2", "static:3", "static:5", "static:8", "static:16", "dflash"]
@@ -45,7 +45,7 @@ def test_twelve_prompts_sampled(engine, prompts, params):
 
 
 def test_drafts_are_accepted(engine, prompts):
-    """A broken feature path still gives right tokens, one at a time: acceptance is what shows it."""
+    """A broken feature path still gives right tokens, one a round: acceptance shows it."""
     params = SamplingParams(max_tokens=48)
     answers = [engine.generate(p, params, system="dflash") for p in prompts]
     rounds = [r for a in answers for r in a.stats.rounds]

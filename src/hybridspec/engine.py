@@ -108,7 +108,7 @@ class Engine:
             device: `cpu`, `cuda`, `cuda:1`, ...; `auto` takes a GPU when there is one.
             dtype: `float32`, `bfloat16`, `float16`, `float64`; `auto` is bfloat16 on a GPU and
                 float32 on a CPU.
-            max_context: most tokens of prompt and answer together; by default the model's own limit,
+            max_context: most tokens of prompt and answer; by default the model's own limit,
                 but no more than 32,768.
             revision, draft_revision: branch, tag or commit of a Hub id.
             progress: show a bar while loading; None shows it on a terminal only.

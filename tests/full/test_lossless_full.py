@@ -9,10 +9,10 @@ import os
 from pathlib import Path
 
 import pytest
-from lossless import differences
 
 from hybridspec import Engine, SamplingParams
 from hybridspec.bench.prompts import read_prompts, select
+from lossless import differences
 
 SYSTEMS = [f"static:{w}" for w in range(1, 17)] + ["dflash"]
 GREEDY = SamplingParams(max_tokens=64)

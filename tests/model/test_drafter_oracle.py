@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 import torch
-from builders import drafter_config, random_drafter, random_target, target_config
 
+from builders import drafter_config, random_drafter, random_target, target_config
 from hybridspec.runtime.state import DrafterState, TargetState
 
 TARGET = target_config()
@@ -56,8 +56,9 @@ def test_one_draft_call(name, context):
     drafter = random_drafter(config)
     generator = torch.Generator().manual_seed(context)
     ids = torch.randint(0, 90, (context,), generator=generator)
-    features = target.prefill(ids, TargetState(TARGET, 128).slot(0,
-    config.target_layer_ids)).features
+    features = target.prefill(
+        ids, TargetState(TARGET, 128).slot(0, config.target_layer_ids)
+    ).features
 
     block = torch.full((1, config.block_size), config.mask_token_id)
     block[0, 0] = 5

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from builders import PATTERN, hf_target, random_target, target_config
 
+from builders import PATTERN, hf_target, random_target, target_config
 from hybridspec.runtime.state import TargetState
 
 LINEAR, FULL = "linear_attention", "full_attention"
