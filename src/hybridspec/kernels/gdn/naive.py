@@ -63,27 +63,19 @@ def block(
     Returns o [w, VH, dv] and z [w, VH, dv]; `state` is left as it is. Source: paper equations 3 and
     10, H Z = diag(beta) (V - diag(e^G) K S0^T), O = diag(e^G) Q S0^T + (Gamma o Q K^T) Z.
     """
-    w, key_heads, dk = k.shape
-    value_heads, dv = v.shape[1:]
-    shared = value_heads // key_heads
-    qk = torch.cat((q, k)).transpose(0, 1)  # [KH, 2w, dk]
-    scores = torch.bmm(qk, k.permute(1, 2, 0)).unsqueeze(1)  # [KH, 1, 2w, w]
-    reads = torch.bmm(qk, state.view(key_heads, shared * dv, dk).transpose(1, 2))
-    reads = reads.view(key_heads, 2 * w, shared, dv).transpose(1, 2)  # [KH, r, 2w, dv]
+    w, shared = len(k), v.shape[1] // k.shape[1]
+    qk = torch.cat((q, k)).transpose(0, 1).repeat_interleave(shared, 0)  # [VH, 2w, dk]
+    scores = torch.bmm(qk, qk[:, w:].transpose(1, 2))  # [VH, 2w, w]
+    reads = torch.bmm(qk, state.transpose(1, 2))  # [VH, 2w, dv]
 
-    total = g.cumsum(0).t().view(key_heads, shared, w)  # G
-    gamma = (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()  # e^(G_i - G_j), i >= j
-    reads = reads * total.exp().repeat(1, 1, 2).unsqueeze(-1)
-    rate = beta.t().view(key_heads, shared, w, 1)
-    values = v.transpose(0, 1).unflatten(0, (key_heads, shared))  # [KH, r, w, dv]
+    total = g.cumsum(0).t().contiguous()  # G [VH, w]
+    gamma = (total[:, :, None] - total[:, None]).exp_().tril_()  # e^(G_i - G_j) for i >= j
+    grown, rate = total.exp()[:, :, None], beta.t()[:, :, None]
 
-    system = (gamma * scores[:, :, w:]).mul_(rate)  # H below its unit diagonal
-    right = (values - reads[:, :, w:]).mul_(rate)
-    z = torch.linalg.solve_triangular(
-        system.flatten(0, 1), right.flatten(0, 1), upper=False, unitriangular=True
-    )
-    inside = (gamma * scores[:, :, :w]).flatten(0, 1)
-    o = torch.bmm(inside, z).add_(reads[:, :, :w].flatten(0, 1))  # baddbmm falls back to a loop
+    system = (gamma * scores[:, w:]).mul_(rate)  # H below its unit diagonal
+    right = torch.addcmul(v.transpose(0, 1), reads[:, w:], grown, value=-1).mul_(rate)
+    z = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+    o = torch.bmm(gamma * scores[:, :w], z).addcmul_(reads[:, :w], grown)
     return o.transpose(0, 1), z.transpose(0, 1)
 
 
