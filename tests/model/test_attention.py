@@ -1,0 +1,60 @@
+"""Attention: the two ways to compute it agree, and a query sees its own past alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from builders import random_target, target_config
+from hybridspec.model.attention import FEW, attend, causal
+from hybridspec.runtime.state import TargetState
+
+
+def softmax_attention(q, k, v, visible):
+    """One head and query at a time."""
+    tokens, heads, size = q.shape
+    shared = heads // k.shape[0]
+    out = torch.zeros_like(q)
+    for t in range(tokens):
+        for h in range(heads):
+            keys, values = k[h // shared], v[h // shared]
+            seen = torch.ones(len(keys), dtype=torch.bool) if visible is None else visible[t]
+            out[t, h] = (keys[seen] @ q[t, h] / size**0.5).softmax(-1) @ values[seen]
+    return out.flatten(1)
+
+
+@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (8, 1)], ids=str)
+@pytest.mark.parametrize("tokens", [1, 2, 16, FEW, FEW + 1, 40])
+@pytest.mark.parametrize("past", [0, 1, 30])
+def test_attend(tokens, past, heads):
+    generator = torch.Generator().manual_seed(tokens)
+    q = torch.randn(tokens, heads[0], 12, generator=generator, dtype=torch.float64)
+    shape = (2, heads[1], past + tokens, 12)
+    k, v = torch.randn(shape, generator=generator, dtype=torch.float64)
+    for visible in (None, causal(tokens, past, torch.device("cpu"))):
+        ours, expected = attend(q, k, v, visible), softmax_attention(q, k, v, visible)
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-13)  # float64 sums, two orders
+
+
+@pytest.mark.parametrize(("tokens", "past"), [(2, 0), (3, 2), (16, 100)])
+def test_causal(tokens, past):
+    rows = causal(tokens, past, torch.device("cpu")).sum(-1)
+    assert rows.tolist() == [past + 1 + t for t in range(tokens)]
+    assert causal(1, past, torch.device("cpu")) is None
+
+
+@pytest.mark.parametrize("tokens", [8, FEW + 8])
+def test_rows_past_the_queries_are_not_read(tokens):
+    """The cache has spare rows behind; whatever they hold, results stay. Own rows are written."""
+    target = random_target(target_config(layer_types=("full_attention",)))
+    ids = torch.arange(5 + tokens)
+    outputs = []
+    for junk in (0.0, torch.nan):
+        slot = TargetState(target.config, 64).slot()
+        slot.keys.fill_(junk)
+        slot.values.fill_(junk)
+        target.prefill(ids[:5], slot)
+        outputs.append(target.prefill(ids[5:], slot).logits)
+        assert slot.keys[:, :, : 5 + tokens].isfinite().all()
+        assert slot.keys[:, :, 5 + tokens :].isfinite().all() == (junk == 0.0)
+    assert torch.equal(*outputs)

@@ -1,0 +1,103 @@
+"""An answer that ends early, in any way and at any place, leaves an engine as good as new."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from hybridspec.core import SamplingParams
+from hybridspec.errors import RequestError
+from scripted import RIGHT, prompt_ids, run, script, scripted_engine
+
+PARAMS = SamplingParams(max_tokens=30)
+STEPS = [  # what to interrupt, and on its which call
+    ("target", "prefill", 0),
+    ("drafter", "extend", 0),
+    ("drafter", "propose", 0),
+    ("target", "stage0", 1),
+    ("target", "stage1", 1),
+    ("drafter", "extend", 2),
+]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return scripted_engine()
+
+
+@pytest.fixture
+def expected(engine):
+    return script(engine, prompt_ids(), (4, 0, RIGHT, 2), max_tokens=30)
+
+
+def assert_as_new(engine, expected):
+    engine.drafter.calls = 0
+    for system in ("dflash", "static:5", "ar"):
+        assert run(engine, prompt_ids(), system, PARAMS)[0].token_ids == expected
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_closing_after_prefill_and_after_rounds(engine, expected, rounds):
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS, system="dflash")
+    pieces = [next(stream) for _ in range(rounds + 1)]
+    stream.close()
+    answer = stream.result()
+    assert answer.finish_reason == "abort"
+    assert answer.token_ids == sum((p.token_ids for p in pieces), ())
+    assert list(stream) == []
+    assert_as_new(engine, expected)
+
+
+def test_closing_before_it_began(engine, expected):
+    stream = engine.stream(prompt_ids(), PARAMS)
+    stream.close()
+    assert stream.result().token_ids == ()
+    assert_as_new(engine, expected)
+
+
+def test_dropping_a_stream(engine, expected):
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS)
+    next(stream)
+    with pytest.raises(RequestError, match="one at a time"):
+        engine.stream(prompt_ids(), PARAMS)
+    del stream
+    gc.collect()  # CPython needs no help here; other collectors do
+    assert_as_new(engine, expected)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize(("part", "method", "call"), STEPS)
+def test_an_exception_at_every_step(engine, expected, monkeypatch, part, method, call, error):
+    original, calls = getattr(getattr(engine, part), method), []
+
+    def fails_once(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == call + 1:
+            raise error
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(getattr(engine, part), method, fails_once)
+    stream = engine.stream(prompt_ids(), PARAMS, system="dflash")
+    with pytest.raises(error):
+        list(stream)
+    assert stream.finished
+    assert stream.result().finish_reason == "abort"
+    assert stream.result().token_ids == expected[: len(stream.result().token_ids)]
+    assert_as_new(engine, expected)
+
+
+def test_memory_is_allocated_once(engine, expected):
+    """The same buffers serve every request: no address and no size changes."""
+
+    def places():
+        states = [*engine._state.tensors().values(), *vars(engine._drafter_state).values()]
+        return [(t.data_ptr(), t.shape) for t in states if hasattr(t, "data_ptr")]
+
+    before, size = places(), engine.nbytes
+    assert_as_new(engine, expected)
+    stream = engine.stream(prompt_ids(), PARAMS)
+    next(stream)
+    assert places() == before
+    assert engine.nbytes == size
+    assert stream._sequence.slot.gdn.data_ptr() == engine._state.gdn.data_ptr()

@@ -1,0 +1,81 @@
+"""Every system gives plain decoding's tokens, greedy and sampled, whatever the drafter proposes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hybridspec.core import SamplingParams
+from lossless import differences
+from scripted import RIGHT, prompt_ids, run, script, scripted_engine
+
+SYSTEMS = {
+    "float32": ["dflash", *(f"static:{w}" for w in range(1, 17))],
+    "float64": ["dflash", "static:1", "static:2", "static:5", "static:16"],
+}
+SAMPLING = {
+    "greedy": {},
+    "T=1": {"temperature": 1.0, "seed": 1},
+    "filtered": {"temperature": 0.7, "top_p": 0.9, "top_k": 50, "min_p": 0.01, "seed": 2},
+}
+PLANS = {"random": (), "mixed": (0, 3, RIGHT, 1, 7, 2, RIGHT), "always right": (RIGHT,)}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+TOKENS = 28
+
+
+@pytest.fixture(scope="module", params=DTYPES)
+def engine(request):
+    return scripted_engine(DTYPES[request.param])
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("sampling", SAMPLING)
+def test_all_systems_give_the_tokens_of_ar(engine, sampling, plan):
+    prompt, params = prompt_ids(), SamplingParams(max_tokens=TOKENS, **SAMPLING[sampling])
+    script(engine, prompt, PLANS[plan], max_tokens=TOKENS, **SAMPLING[sampling])
+    systems = SYSTEMS[str(engine.target.dtype).removeprefix("torch.")]
+    assert differences(engine, [prompt], systems, params) == []
+
+
+@pytest.mark.parametrize("system", ["dflash", "static:16"])
+@pytest.mark.parametrize("sampling", ["greedy", "T=1"])
+def test_every_number_of_accepted_drafts(engine, system, sampling):
+    """A through 0..15 and m through 1..16, in an order that mixes long and short rounds."""
+    plan = [7 * i % 16 for i in range(16)]
+    tokens = 1 + sum(a + 1 for a in plan)
+    prompt = prompt_ids(seed=1)
+    expected = script(engine, prompt, plan, max_tokens=tokens, **SAMPLING[sampling])
+    params = SamplingParams(max_tokens=tokens, **SAMPLING[sampling])
+    answer, _ = run(engine, prompt, system, params)
+    assert answer.token_ids == expected
+    assert [r.accepted for r in answer.stats.rounds] == plan
+    assert [r.committed for r in answer.stats.rounds] == [a + 1 for a in plan]
+
+
+def test_sampling_is_not_greedy(engine):
+    """The sampled cases above would show nothing if they decoded the most likely tokens."""
+    prompt = prompt_ids()
+    greedy, *sampled = (
+        run(engine, prompt, "ar", SamplingParams(max_tokens=TOKENS, **s))[0].token_ids
+        for s in SAMPLING.values()
+    )
+    assert len({greedy, *sampled}) == len(SAMPLING)
+
+
+def test_five_repeats_between_other_requests(engine):
+    """One clean run is weak evidence: what a request leaves behind must not reach the next."""
+    prompt, other = prompt_ids(20, seed=2), prompt_ids(70, seed=3)
+    script(engine, prompt, (2, RIGHT, 0, 9), max_tokens=TOKENS)
+    for system in ("dflash", "static:5"):
+        for repeat in range(5):
+            assert differences(engine, [prompt], [system], SamplingParams(max_tokens=TOKENS)) == []
+            noise = SamplingParams(max_tokens=7 + repeat, temperature=1.0, seed=repeat)
+            run(engine, other, ("ar", "dflash", "static:3")[repeat % 3], noise)
+
+
+@pytest.mark.parametrize("prompt_tokens", [1, 2, 3, 4])
+def test_prompts_shorter_than_the_convolution(engine, prompt_tokens):
+    prompt = prompt_ids(prompt_tokens, seed=4)
+    script(engine, prompt, (3, 0, RIGHT), max_tokens=24)
+    systems = ["dflash", "static:4"]
+    assert differences(engine, [prompt], systems, SamplingParams(max_tokens=24)) == []
