@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from hybridspec.core import SamplingParams
+from hybridspec.runtime.sampling import target_tokens
+from hybridspec.runtime.state import TargetState
 from lossless import differences
 from scripted import RIGHT, prompt_ids, run, script, scripted_engine
 
@@ -50,6 +52,20 @@ def test_every_number_of_accepted_drafts(engine, system, sampling):
     assert answer.token_ids == expected
     assert [r.accepted for r in answer.stats.rounds] == plan
     assert [r.committed for r in answer.stats.rounds] == [a + 1 for a in plan]
+
+
+@pytest.mark.parametrize("sampling", SAMPLING)
+@pytest.mark.parametrize("system", ["ar", "dflash"])
+def test_every_token_is_the_targets_own_at_its_position(engine, system, sampling):
+    """Against a fresh prefill of all the tokens before it, drawn with the number of its position."""
+    prompt, params = prompt_ids(), SamplingParams(max_tokens=TOKENS, **SAMPLING[sampling])
+    script(engine, prompt, (4, 0), max_tokens=TOKENS, **SAMPLING[sampling])
+    answer, _ = run(engine, prompt, system, params)
+    for i, token in enumerate(answer.token_ids):
+        before = torch.tensor([*prompt, *answer.token_ids[:i]])
+        slot = TargetState(engine.target.config, 100, dtype=engine.target.dtype).slot()
+        logits = engine.target.prefill(before, slot).logits
+        assert target_tokens(logits, torch.tensor([len(before)]), params, params.seed or 0) == token
 
 
 def test_sampling_is_not_greedy(engine):
