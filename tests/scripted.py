@@ -10,7 +10,7 @@ from builders import PATTERN, drafter_config, fill, random_target, target_config
 from hybridspec.checkpoint import GenerationConfig
 from hybridspec.core import Generation, Proposal, SamplingParams
 from hybridspec.engine import Engine
-from hybridspec.model.config import DrafterConfig
+from hybridspec.model.config import DrafterConfig, TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.stream import Stream
 
@@ -71,14 +71,17 @@ def scripted_engine(
     *,
     eos: tuple[int, ...] = (),
     max_context: int = 192,
+    target: TargetConfig = TINY,
     drafter: DrafterConfig = TINY_DRAFTER,
 ) -> Engine:
     """A tiny random target with a drafter that can be scripted; no tokenizer."""
-    target = random_target(TINY, dtype=dtype)
     model = ScriptedDrafter(drafter, dtype=dtype)
     fill(model, 1)
     return Engine(
-        target, model, defaults=GenerationConfig(eos_token_ids=eos), max_context=max_context
+        random_target(target, dtype=dtype),
+        model,
+        defaults=GenerationConfig(eos_token_ids=eos),
+        max_context=max_context,
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
+from committed import assert_committed
 from hybridspec.core import SamplingParams
 from hybridspec.runtime.sampling import target_tokens
 from hybridspec.runtime.state import TargetState
 from lossless import differences
-from scripted import RIGHT, prompt_ids, run, script, scripted_engine
+from scripted import RIGHT, TINY, TINY_DRAFTER, prompt_ids, run, script, scripted_engine
 
 SYSTEMS = {
     "float32": ["dflash", *(f"static:{w}" for w in range(1, 17))],
@@ -57,7 +60,7 @@ def test_every_number_of_accepted_drafts(engine, system, sampling):
 @pytest.mark.parametrize("sampling", SAMPLING)
 @pytest.mark.parametrize("system", ["ar", "dflash"])
 def test_every_token_is_the_targets_own_at_its_position(engine, system, sampling):
-    """Against a fresh prefill of all the tokens before it, drawn with the number of its position."""
+    """Against a fresh prefill of the tokens before it, drawn with the number of its position."""
     prompt, params = prompt_ids(), SamplingParams(max_tokens=TOKENS, **SAMPLING[sampling])
     script(engine, prompt, (4, 0), max_tokens=TOKENS, **SAMPLING[sampling])
     answer, _ = run(engine, prompt, system, params)
@@ -95,3 +98,37 @@ def test_prompts_shorter_than_the_convolution(engine, prompt_tokens):
     script(engine, prompt, (3, 0, RIGHT), max_tokens=24)
     systems = ["dflash", "static:4"]
     assert differences(engine, [prompt], systems, SamplingParams(max_tokens=24)) == []
+
+
+LINEAR, FULL, SLIDING = "linear_attention", "full_attention", "sliding_attention"
+PAIRS = {
+    "block of 2": ({}, {"block_size": 2}),
+    "block of 8": ({}, {"block_size": 8}),
+    "window of 1": ({}, {"sliding_window": 1}),
+    "window below the block": ({}, {"sliding_window": 5, "layer_types": (SLIDING, SLIDING)}),
+    "no window": ({}, {"sliding_window": None, "layer_types": (FULL,)}),
+    "causal drafter": ({}, {"is_causal": True}),
+    "one tap, the last layer": ({}, {"target_layer_ids": (3,)}),
+    "attention first": ({"layer_types": (FULL, LINEAR, FULL, LINEAR)}, {}),
+    "GDN alone": ({"layer_types": (LINEAR,) * 4}, {}),
+    "tied head": ({"tie_word_embeddings": True}, {}),
+    "short convolution": ({"linear_conv_kernel_dim": 2}, {}),
+    "long convolution": ({"linear_conv_kernel_dim": 6}, {}),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_any_pair_of_the_family(name):
+    """Tokens of plain decoding and the states of a fresh run, in float64."""
+    target, drafter = PAIRS[name]
+    engine = scripted_engine(
+        torch.float64,
+        target=dataclasses.replace(TINY, **target),
+        drafter=dataclasses.replace(TINY_DRAFTER, **drafter),
+    )
+    prompt = prompt_ids(11)
+    expected = script(engine, prompt, (1, RIGHT, 0, 6), max_tokens=36)
+    for system in ("ar", "static:2", "dflash"):
+        answer, stream = run(engine, prompt, system, SamplingParams(max_tokens=36))
+        assert answer.token_ids == expected
+        assert_committed(engine, stream, [*prompt, *expected[:-1]])
