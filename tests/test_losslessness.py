@@ -6,6 +6,8 @@ import dataclasses
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from committed import assert_committed
 from hybridspec.core import SamplingParams
@@ -31,6 +33,11 @@ TOKENS = 28
 @pytest.fixture(scope="module", params=DTYPES)
 def engine(request):
     return scripted_engine(DTYPES[request.param])
+
+
+@pytest.fixture(scope="module")
+def exact_engine():
+    return scripted_engine(torch.float64)
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -79,6 +86,26 @@ def test_sampling_is_not_greedy(engine):
         for s in SAMPLING.values()
     )
     assert len({greedy, *sampled}) == len(SAMPLING)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    plan=st.lists(st.integers(0, 16), min_size=1, max_size=6),
+    w=st.integers(2, 16),
+    tokens=st.integers(1, 70),
+    length=st.integers(1, 60),
+    temperature=st.sampled_from([0.0, 0.8]),
+)
+def test_any_acceptance_any_length(exact_engine, plan, w, tokens, length, temperature):
+    """In float64: over thousands of random tokens, float32 would meet a near tie now and then."""
+    engine = exact_engine
+    prompt, sampling = prompt_ids(length), {"temperature": temperature, "seed": 5}
+    expected = script(engine, prompt, plan, max_tokens=tokens, **sampling)
+    params = SamplingParams(max_tokens=tokens, **sampling)
+    answer, _ = run(engine, prompt, f"static:{w}", params)
+    assert answer.token_ids == expected
+    wanted = [min(plan[i % len(plan)], r.w - 1) for i, r in enumerate(answer.stats.rounds)]
+    assert [r.accepted for r in answer.stats.rounds] == wanted
 
 
 def test_five_repeats_between_other_requests(engine):
