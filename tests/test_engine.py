@@ -206,10 +206,10 @@ def test_one_answer_at_a_time(engine):
             next(first)
         with pytest.raises(RequestError, match="in the middle of another answer"):
             engine.stream(prompt_ids(12))
-    expected = engine_tokens = list(first)
+    list(first)
     second = engine.stream(prompt_ids(), SamplingParams(max_tokens=5))
-    engine_tokens = list(second)
-    assert engine_tokens[1:] == expected
+    list(second)
+    assert second.result().token_ids == first.result().token_ids
     assert list(first) == []  # an ended stream does not disturb the next
 
 
