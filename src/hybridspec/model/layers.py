@@ -36,9 +36,10 @@ class RMSNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [..., size] -> the same shape and dtype."""
-        high = x.to(self.factor.dtype)
+        high = x if x.dtype == self.factor.dtype else x.to(self.factor.dtype)
         length = torch.linalg.vector_norm(high, dim=-1, keepdim=True)
-        return (high / torch.hypot(length, self.floor)).mul_(self.factor).to(x.dtype)
+        y = (high / torch.hypot(length, self.floor)).mul_(self.factor)
+        return y if high is x else y.to(x.dtype)
 
 
 class Rope:
@@ -53,13 +54,14 @@ class Rope:
         self.rotary_dim = rotary_dim
         exponent = torch.arange(0, rotary_dim, 2, dtype=torch.float32, device=device) / rotary_dim
         angles = torch.arange(capacity, device=device)[:, None].float() / theta**exponent
-        self.cos = angles.cos().to(wide(dtype))
-        self.sin = angles.sin().to(wide(dtype))
+        cos, sin = angles.cos().to(wide(dtype)), angles.sin().to(wide(dtype))
+        self.cos = torch.cat((cos, cos), -1)[:, None]  # [capacity, 1, rotary_dim]
+        self.sin = torch.cat((-sin, sin), -1)[:, None]
 
     def rotate(self, x: Tensor, start: int) -> Tensor:
         """Rotate the leading dimensions of x [..., T, heads, D] at positions start..start+T-1."""
-        rows = slice(start, start + x.shape[-3])
-        cos, sin = self.cos[rows, None], self.sin[rows, None]
-        half = self.rotary_dim // 2
-        a, b, rest = x.split((half, half, x.shape[-1] - 2 * half), -1)
-        return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), -1).to(x.dtype)
+        rows, width = slice(start, start + x.shape[-3]), self.rotary_dim
+        turning = x if width == x.shape[-1] else x[..., :width]
+        swapped = turning.roll(width // 2, -1)  # the two halves change places
+        turned = (turning * self.cos[rows]).addcmul_(swapped, self.sin[rows]).to(x.dtype)
+        return turned if turning is x else torch.cat((turned, x[..., width:]), -1)
