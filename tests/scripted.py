@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from builders import PATTERN, drafter_config, fill, random_target, target_config
+from builders import drafter_config, fill, random_target, target_config
 from hybridspec.checkpoint import GenerationConfig
 from hybridspec.core import Generation, Proposal, SamplingParams
 from hybridspec.engine import Engine
@@ -18,7 +18,8 @@ RIGHT = 99  # in a plan: no error in this round
 TINY = target_config(
     vocab_size=512,
     hidden_size=32,
-    layer_types=PATTERN,
+    # attention before a GDN layer, so that every committed state depends on it
+    layer_types=("linear_attention", "full_attention") * 2,
     head_dim=16,
     linear_key_head_dim=8,
     linear_value_head_dim=12,

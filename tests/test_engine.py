@@ -135,9 +135,9 @@ def test_a_longer_context_answers_alike():
 
 def test_memory_in_bytes():
     small, large = (scripted_engine(max_context=c).nbytes for c in (100, 1000))
-    # keys and values, in 4 bytes, of a full layer with 2 heads of 16 in the target and one with
+    # keys and values, in 4 bytes, of two full layers with 2 heads of 16 in the target and one with
     # 2 heads of 8 in the drafter; its ring is full at 24
-    assert large - small == 900 * 2 * 4 * (2 * 16 + 2 * 8)
+    assert large - small == 900 * 2 * 4 * (2 * 2 * 16 + 2 * 8)
     alone = Engine(random_target(TINY), max_context=100)
     assert alone.nbytes == alone._state.nbytes < small
 

@@ -146,14 +146,13 @@ def test_the_context_ends_the_answer(prompt, room):
 @pytest.mark.parametrize("system", ["ar", "static:5", "dflash"])
 @pytest.mark.parametrize("at", range(27))
 def test_a_stop_string_at_every_place(speaker, system, at):
-    """The text is cut before it; the token that completes it is the last one kept."""
+    """Of 1 to 5 characters. The text is cut before it; the token that completes it is the last."""
     prompt = speaker.encode("x\n")
-    for stop in (SAYS[at], SAYS[at : at + 2], SAYS[at : at + 5]):
-        through = SAYS[: SAYS.find(stop) + len(stop)]
-        tokens = speaker.encode(through)
-        params = SamplingParams(max_tokens=60, stop=(stop, "no such text"))
-        answer = assert_answer(speaker, prompt, params, tokens, "stop", system)
-        assert answer.text == through.removesuffix(stop)
+    stop = SAYS[at : at + 1 + at % 5]
+    through = SAYS[: SAYS.find(stop) + len(stop)]
+    params = SamplingParams(max_tokens=60, stop=(stop, "no such text"))
+    answer = assert_answer(speaker, prompt, params, speaker.encode(through), "stop", system)
+    assert answer.text == through.removesuffix(stop)
 
 
 def test_a_stop_string_behind_the_limit(speaker):

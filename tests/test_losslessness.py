@@ -88,7 +88,7 @@ def test_sampling_is_not_greedy(engine):
     assert len({greedy, *sampled}) == len(SAMPLING)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     plan=st.lists(st.integers(0, 16), min_size=1, max_size=6),
     w=st.integers(2, 16),
@@ -136,7 +136,8 @@ PAIRS = {
     "no window": ({}, {"sliding_window": None, "layer_types": (FULL,)}),
     "causal drafter": ({}, {"is_causal": True}),
     "one tap, the last layer": ({}, {"target_layer_ids": (3,)}),
-    "attention first": ({"layer_types": (FULL, LINEAR, FULL, LINEAR)}, {}),
+    "attention first": ({"layer_types": (FULL, LINEAR, LINEAR, LINEAR)}, {}),
+    "attention last": ({"layer_types": (LINEAR, LINEAR, LINEAR, FULL)}, {}),
     "GDN alone": ({"layer_types": (LINEAR,) * 4}, {}),
     "tied head": ({"tie_word_embeddings": True}, {}),
     "short convolution": ({"linear_conv_kernel_dim": 2}, {}),

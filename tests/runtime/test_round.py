@@ -167,10 +167,18 @@ def test_a_policy_may_look_ahead_and_correct(monkeypatch, form, plan):
 
 def test_a_draft_more_than_remains_is_not_asked_for(monkeypatch):
     """Rounds near the limit verify no more inputs than tokens may still be emitted."""
-    engine, prompt = scripted_engine(), prompt_ids()
+    engine, prompt, asked = scripted_engine(), prompt_ids(), []
     script(engine, prompt, (RIGHT,), max_tokens=21)
+    propose = engine.drafter.propose
+
+    def watched(target, anchor, slot, drafts, **options):
+        asked.append(drafts)
+        return propose(target, anchor, slot, drafts, **options)
+
+    monkeypatch.setattr(engine.drafter, "propose", watched)
     answer, _ = run(engine, prompt, "dflash", SamplingParams(max_tokens=21))
     assert [r.w for r in answer.stats.rounds] == [16, 4]
+    assert asked == [15, 3]
 
 
 def test_plain_decoding_never_calls_the_drafter(monkeypatch):
