@@ -16,7 +16,7 @@ from builders import fill, random_target
 from committed import assert_committed
 from disk_pair import CYCLE, HEADS, VOCABULARY, write_tokenizer
 from hybridspec.checkpoint import GenerationConfig
-from hybridspec.core import SamplingParams
+from hybridspec.core import RoundStats, SamplingParams
 from hybridspec.engine import Engine
 from hybridspec.text.tokenizer import Tokenizer
 from scripted import (
@@ -84,6 +84,14 @@ def test_a_stop_id_at_every_place_of_a_block(engine, prompt, place):
         answer = script(engine, prompt, (accepted,), max_tokens=40)
         params = SamplingParams(max_tokens=40, stop_token_ids=(answer[place],))
         assert_answer(engine, prompt, params, answer[: place + 1], "stop")
+
+
+def test_a_trimmed_round_tells_what_was_accepted_and_what_was_kept(engine, prompt):
+    answer = script(engine, prompt, (RIGHT,), max_tokens=40)
+    params = SamplingParams(max_tokens=40, stop_token_ids=(answer[5],))
+    stats = assert_answer(engine, prompt, params, answer[:6], "stop").stats
+    assert stats.rounds == (RoundStats(w=16, accepted=15, committed=5),)
+    assert stats.mean_acceptance_length == 16  # before trimming, so that stops do not bias it
 
 
 def test_the_first_token_may_be_the_stop(engine, prompt):
