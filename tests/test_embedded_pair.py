@@ -44,6 +44,25 @@ def test_twelve_prompts_sampled(engine, prompts, params):
     assert differences(engine, prompts, SYSTEMS, params) == []
 
 
+@pytest.mark.parametrize("w", [2, 3, 5, 8, 16])
+def test_bits_do_not_depend_on_the_length(engine, prompts, w):
+    """On a CPU, `exact` verification gives plain decoding's logits bit for bit (architecture.md)."""
+    tokens = torch.tensor(prompts[0] + prompts[1])
+    start, stop = len(prompts[0]), len(prompts[0]) + 48
+    plain, wide = [], []
+    for length, rows in ((1, plain), (w, wide)):
+        slot = TargetState(engine.target.config, 1024).slot()
+        engine.target.prefill(tokens[:start], slot)
+        while slot.length < stop:
+            ids = tokens[slot.length : slot.length + length]
+            stage0 = engine.target.stage0(ids, slot, "exact")
+            logits = engine.target.stage1(stage0, length, slot, "exact").logits
+            m = max(1, length - 1)
+            slot.commit(m, "exact")
+            rows += logits[:m]
+    assert torch.equal(torch.stack(wide)[:48], torch.stack(plain)[:48])
+
+
 def test_drafts_are_accepted(engine, prompts):
     """A broken feature path still gives right tokens, one a round: acceptance shows it."""
     params = SamplingParams(max_tokens=48)

@@ -130,6 +130,7 @@ def test_prompts_shorter_than_the_convolution(engine, prompt_tokens):
 LINEAR, FULL, SLIDING = "linear_attention", "full_attention", "sliding_attention"
 PAIRS = {
     "block of 2": ({}, {"block_size": 2}),
+    "attention alone": ({"layer_types": (FULL,) * 4}, {}),
     "block of 8": ({}, {"block_size": 8}),
     "window of 1": ({}, {"sliding_window": 1}),
     "window below the block": ({}, {"sliding_window": 5, "layer_types": (SLIDING, SLIDING)}),

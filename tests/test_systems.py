@@ -11,10 +11,12 @@ from hybridspec.systems import parse_system
 GOOD = {
     "ar": (1, "exact"),
     "dflash": (16, "exact"),
-    **{f"static:{w}": (w, "block") for w in range(1, 17)},
+    **{f"static:{w}": (w, "exact") for w in range(1, 17)},
+    "static:5:exact": (5, "exact"),
+    "static:5:block": (5, "block"),
 }
-UNKNOWN = ["", "AR", "ar:1", "dflash:16", "greedy", "hybrid", "ar ", " ar", ":5"]
-LENGTHS = ["", "0", "17", "-1", "5.0", "five", "1e1", "٣", "²", "+5", " 5", "5:5", "99999999999"]
+UNKNOWN = ["", "AR", "ar:1", "dflash:16", "greedy", "hybrid", "ar ", " ar", ":5", "ar:", "dflash:"]
+LENGTHS = ["", "0", "17", "-1", "5.0", "five", "1e1", "٣", "²", "+5", " 5", "99999999999"]
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -43,6 +45,12 @@ def test_unknown_names(name):
 def test_lengths_that_are_none(argument):
     with pytest.raises(RequestError, match="static takes a number of target inputs from 1 to 16"):
         parse_system(f"static:{argument}", 16)
+
+
+@pytest.mark.parametrize("verifier", ["5", "Block", "replay"])
+def test_unknown_verifiers(verifier):
+    with pytest.raises(RequestError, match="expected exact or block"):
+        parse_system(f"static:5:{verifier}", 16)
 
 
 def test_a_length_is_asked_for():

@@ -45,6 +45,13 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
+        integers = (self.max_tokens, self.top_k, *self.stop_token_ids, self.seed or 0)
+        if not all(isinstance(value, int) for value in integers):
+            raise RequestError(
+                f"max_tokens, top_k, seed and stop_token_ids are {integers}; expected integers."
+            )
+        if isinstance(self.stop, str):
+            raise RequestError(f"stop is {self.stop!r}; expected a list of strings.")
         checks = [
             ("max_tokens", self.max_tokens >= 1, "an integer of at least 1"),
             ("temperature", 0.0 <= self.temperature <= 100.0, "between 0 (greedy) and 100"),

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import secrets
 import weakref
-from collections.abc import Mapping
-from collections.abc import Sequence as Seq
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 
@@ -36,11 +34,10 @@ from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.stream import Stream
 from hybridspec.systems import parse_system
-from hybridspec.text.chat import check_text_only
+from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
 
-Prompt = str | Seq[int] | Seq[Mapping[str, Any]]
 DEFAULT_CONTEXT = 32768
 DEFAULT_SYSTEM = "static:5"
 DTYPES = {
@@ -141,19 +138,16 @@ class Engine:
         """Token ids of a prompt: text, messages (or text with `chat`) through the template, or ids.
 
         Raises:
-            RequestError: nothing in it, ids out of range, or no tokenizer or template for it.
+            RequestError: nothing in it, another form, ids out of range, or no tokenizer or
+                template for it.
         """
-        if isinstance(prompt, str):
-            if not prompt.strip():
-                raise RequestError("The prompt is empty; expected some text.")
-            if not chat:
-                return self._tokenizer.encode(prompt)
-            prompt = [{"role": "user", "content": prompt}]
-        if prompt and isinstance(prompt[0], Mapping):
-            check_text_only(prompt)  # type: ignore[arg-type]
-            text = self._tokenizer.render_chat(prompt, enable_thinking=enable_thinking)  # type: ignore[arg-type]
-            return self._tokenizer.encode(text, add_special_tokens=False)
-        return self._checked_ids(prompt)  # type: ignore[arg-type]
+        return encode_prompt(
+            prompt,
+            self.tokenizer,
+            self.target.config.vocab_size,
+            chat=chat,
+            enable_thinking=enable_thinking,
+        )
 
     def stream(
         self,
@@ -169,7 +163,7 @@ class Engine:
         Args:
             prompt: text, token ids, or chat messages.
             params: sampling and limits; greedy with 256 tokens by default.
-            system: `ar`, `dflash` or `static:W`; all give the same tokens.
+            system: `ar`, `dflash` or `static:W`; all give the same tokens. See `systems.py`.
             chat: wrap a text prompt as a user's message in the chat template.
             enable_thinking: passed to the chat template.
 
@@ -179,7 +173,7 @@ class Engine:
         """
         params = params or SamplingParams()
         chosen = parse_system(
-            system or self.default_system,
+            self.default_system if system is None else system,
             self.drafter.config.block_size if self.drafter else None,
         )
         ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
@@ -216,27 +210,12 @@ class Engine:
         """Bytes of the sequence's memory: target and drafter state."""
         return self._state.nbytes + (self._drafter_state.nbytes if self._drafter_state else 0)
 
-    @property
-    def _tokenizer(self) -> Tokenizer:
-        if self.tokenizer is None:
-            raise RequestError("This engine has no tokenizer; give the prompt as token ids.")
-        return self.tokenizer
-
     def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""
         taps = self.drafter.config.target_layer_ids if self.drafter and drafts else ()
         seed = secrets.randbits(64) if params.seed is None else params.seed
         drafter_slot = self._drafter_state.slot() if self._drafter_state else None
         return Sequence(self._state.slot(0, taps), drafter_slot, params, seed)
-
-    def _checked_ids(self, ids: Seq[int]) -> list[int]:
-        if not ids:
-            raise RequestError("The prompt is empty; expected at least one token.")
-        size = self.target.config.vocab_size
-        wrong = next((i for i in ids if not 0 <= i < size), None)
-        if wrong is not None:
-            raise RequestError(f"The prompt holds token id {wrong}; expected 0 to {size - 1}.")
-        return list(ids)
 
     def _room(self, ids: list[int]) -> int:
         room = self.max_context - len(ids)

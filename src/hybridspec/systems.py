@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybridspec.errors import RequestError
-from hybridspec.model.gdn import Verifier
+from hybridspec.model.gdn import VERIFY, Verifier
 from hybridspec.policy.length import FixedLength, LengthPolicy
 
-KNOWN = "ar (plain decoding), dflash (the whole block), static:W (W inputs a round)"
+KNOWN = (
+    "ar (plain decoding), dflash (the whole block), static:W (W inputs a round), "
+    "static:W:block (the same on the block verifier)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +32,21 @@ def parse_system(name: str, block_size: int | None) -> System:
     """The system called NAME[:ARG].
 
     Args:
-        name: `ar`, `dflash` or `static:W`.
+        name: `ar`, `dflash`, `static:W` or `static:W:VERIFIER`.
         block_size: the drafter's, the anchor included; None when there is no drafter.
 
     Raises:
         RequestError: an unknown name, a length out of range, or no drafter for a system that
         drafts.
     """
-    kind, _, argument = name.partition(":")
+    kind, colon, argument = name.partition(":")
     if kind == "static":
-        system = System(name, FixedLength(_length(argument, block_size)), "block")
-    elif kind == "dflash" and not argument:
+        length, _, verifier = argument.partition(":")
+        policy = FixedLength(_length(length, block_size))
+        system = System(name, policy, _verifier(name, verifier or "exact"))
+    elif kind == "dflash" and not colon:
         system = System(name, FixedLength(block_size or 2), "exact")
-    elif kind == "ar" and not argument:
+    elif kind == "ar" and not colon:
         system = System(name, FixedLength(1), "exact")
     else:
         raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
@@ -51,6 +56,15 @@ def parse_system(name: str, block_size: int | None) -> System:
             "or use the system ar."
         )
     return system
+
+
+def _verifier(name: str, verifier: str) -> Verifier:
+    for known in VERIFY:
+        if verifier == known:
+            return known
+    raise RequestError(
+        f"The system {name!r} names the GDN verifier {verifier!r}; expected exact or block."
+    )
 
 
 def _length(argument: str, block_size: int | None) -> int:

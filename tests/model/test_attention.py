@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from builders import random_target, target_config
-from hybridspec.model.attention import FEW, attend, causal
+from hybridspec.model.attention import FEW, attend, attend_each, causal
 from hybridspec.runtime.state import TargetState
 
 
@@ -40,7 +40,19 @@ def test_attend(tokens, past, heads):
 def test_causal(tokens, past):
     rows = causal(tokens, past, torch.device("cpu")).sum(-1)
     assert rows.tolist() == [past + 1 + t for t in range(tokens)]
-    assert causal(1, past, torch.device("cpu")) is None
+
+
+@pytest.mark.parametrize("past", [0, 5, 100, 383, 700])
+def test_one_token_at_a_time(past):
+    """The same sums as together; and a token's bits do not depend on those beside it."""
+    generator = torch.Generator().manual_seed(past)
+    q = torch.randn(16, 4, 24, generator=generator)
+    k, v = torch.randn(2, 2, past + 16, 24, generator=generator)
+    each = attend_each(q, k, v, past)
+    together = attend(q, k, v, causal(16, past, torch.device("cpu")))
+    torch.testing.assert_close(each, together, rtol=0, atol=1e-5)  # float32 sums, two orders
+    for t in range(16):
+        assert torch.equal(attend_each(q[t : t + 1], k, v, past + t)[0], each[t])
 
 
 @pytest.mark.parametrize("tokens", [8, FEW + 8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,10 +11,13 @@ from torch import Tensor
 
 from hybridspec.kernels.gdn import naive
 from hybridspec.model.config import TargetConfig
-from hybridspec.model.layers import RMSNorm, weight, wide
+from hybridspec.model.layers import RMSNorm, product, weight, wide
 
 Verifier = Literal["block", "exact"]
-VERIFY = {"block": naive.block, "exact": naive.recurrent}
+VERIFY: dict[Verifier, Callable[..., tuple[Tensor, Tensor]]] = {
+    "block": naive.block,
+    "exact": naive.recurrent,
+}
 L2_EPS = 1e-6
 
 
@@ -101,7 +105,7 @@ class GDNMixer:
 
     def _project(self, u: Tensor) -> tuple[Tensor, ...]:
         """The four input projections in one product."""
-        parts: tuple[Tensor, ...] = F.linear(u, self.w_in).split(self.widths, -1)
+        parts: tuple[Tensor, ...] = product(u, self.w_in).split(self.widths, -1)
         return parts
 
     def _convolve(self, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,7 +121,9 @@ class GDNMixer:
 
     def _gates(self, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
         """beta = sigmoid(b) and g = -exp(A_log) softplus(a + dt_bias), both [T, VH]."""
-        return b.to(self.wide).sigmoid(), F.softplus(a.to(self.wide) + self.dt_bias) * self.rate
+        # float64 hides that vector and scalar code differ in the last bit: T decides which runs
+        rate = F.softplus((a.to(self.wide) + self.dt_bias).double()).to(self.wide) * self.rate
+        return b.double().sigmoid().to(self.wide), rate
 
     def _finish(self, o: Tensor, z: Tensor) -> Tensor:
         """Norm each head and gate it with silu(z)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -20,6 +21,24 @@ def weight(*shape: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     if device.type != "cpu":
         return torch.empty(shape, device=device, dtype=dtype)
     return torch.empty(*shape[:-2], shape[-1], shape[-2], dtype=dtype).transpose(-1, -2)
+
+
+def product(x: Tensor, w: Tensor) -> Tensor:
+    """x [T, in] by w [out, in] -> [T, out]. On a CPU a row's bits do not depend on T <= 16.
+
+    With input-major weights the library sums in one order for 2 rows and more, and in another for a
+    single row; so a single row is run as two.
+    """
+    if x.shape[0] == 1 and x.is_cpu:
+        return F.linear(x.expand(2, -1), w)[:1]
+    return F.linear(x, w)
+
+
+def add_product(residual: Tensor, x: Tensor, w: Tensor) -> Tensor:
+    """residual [T, out] + `product(x, w)`, in one call."""
+    if x.shape[0] == 1 and x.is_cpu:
+        return torch.addmm(residual.expand(2, -1), x.expand(2, -1), w.t())[:1]
+    return torch.addmm(residual, x, w.t())
 
 
 class RMSNorm:

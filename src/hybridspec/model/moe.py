@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hybridspec.model.config import TargetConfig
-from hybridspec.model.layers import weight, wide
+from hybridspec.model.layers import add_product, product, weight, wide
 
 # A layer whose experts together are no larger than this is run as one wide MLP with a routing mask
 # for short inputs: two products over all experts cost less than the calls to gather the chosen
@@ -57,15 +57,15 @@ class MoE:
 
         Softmax over all experts, top k, renormalise: the same as softmax over the k largest logits.
         """
-        logits = F.linear(u, self.router).to(self.wide)
+        logits = product(u, self.router).to(self.wide)
         top, experts = logits.topk(self.config.num_experts_per_tok, -1)
         return experts, top.softmax(-1)
 
     def combine(self, residual: Tensor, u: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
         """Residual + routed experts' weighted sum + gated shared expert: [T, hidden]."""
-        gate, up, output_gate = F.linear(u, self.shared_in).split(self.shared_widths, -1)
+        gate, up, output_gate = product(u, self.shared_in).split(self.shared_widths, -1)
         inner = F.silu(gate).mul_(up).mul_(output_gate.sigmoid())
-        y = torch.addmm(residual, inner, self.shared_down.t())
+        y = add_product(residual, inner, self.shared_down)
         if self.small and u.shape[0] <= DENSE_TOKENS:
             return self._dense(u, experts, weights, y)
         return self._grouped(u, experts, weights, y)
@@ -74,9 +74,10 @@ class MoE:
         """All experts as one MLP, those not chosen with weight zero; adds to y."""
         tokens, count = u.shape[0], self.config.num_experts
         mask = u.new_zeros(tokens, count).scatter_(1, experts, weights.to(u.dtype))
-        gate, up = F.linear(u, self.gate_up.flatten(0, 1)).view(tokens, count, 2, -1).unbind(2)
+        gate, up = product(u, self.gate_up.flatten(0, 1)).view(tokens, count, 2, -1).unbind(2)
         inner = F.silu(gate).mul_(up).mul_(mask.unsqueeze(-1))
-        return y.addmm_(inner.flatten(1), self.down.transpose(1, 2).flatten(0, 1))
+        side_by_side = self.down.transpose(1, 2).flatten(0, 1).t()  # [hidden, E * I]
+        return add_product(y, inner.flatten(1), side_by_side)
 
     def _grouped(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
         """Each chosen expert once, over the tokens that chose it; adds to y."""
@@ -88,8 +89,8 @@ class MoE:
         for expert in (e for e, count in enumerate(counts) if count):
             part = slice(start, start + counts[expert])
             start = part.stop
-            gate, up = F.linear(u[tokens[part]], self.gate_up[expert]).chunk(2, -1)
+            gate, up = product(u[tokens[part]], self.gate_up[expert]).chunk(2, -1)
             y.index_add_(
-                0, tokens[part], F.linear(F.silu(gate) * up, self.down[expert]) * scale[part]
+                0, tokens[part], product(F.silu(gate) * up, self.down[expert]) * scale[part]
             )
         return y

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from hybridspec.model.attention import GatedAttention, causal
+from hybridspec.model.attention import GatedAttention
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.gdn import GDNMixer, Verifier
-from hybridspec.model.layers import RMSNorm, Rope, weight, wide
+from hybridspec.model.layers import RMSNorm, Rope, add_product, product, weight, wide
 from hybridspec.model.moe import MoE
 from hybridspec.runtime.state import TargetSlot
 
@@ -90,8 +89,8 @@ class Layer:
         else:
             assert self.attention is not None
             keys, values = step.slot.keys[self.place], step.slot.values[self.place]
-            y = self.attention(u, keys, values, step.slot.length, step.rope, step.visible)
-        return torch.addmm(x, y, self.w_out.t())
+            y = self.attention(u, keys, values, step.slot.length, step.rope)
+        return add_product(x, y, self.w_out)
 
     def route(self, x: Tensor) -> Stage0:
         """Norm and route: everything before the first expert."""
@@ -112,7 +111,6 @@ class Step(NamedTuple):
 
     slot: TargetSlot
     rope: Rope
-    visible: Tensor | None
     verifier: Verifier | None
 
 
@@ -161,37 +159,33 @@ class Target:
 
     def prefill(self, ids: Tensor, slot: TargetSlot) -> PassOutput:
         """Run ids [T] and advance the slot. Logits are the last token's only: [1, V]."""
-        step = self._step(ids, slot, None)
+        step = Step(slot, self.rope, None)
         x, taps = self._run(self.embedding[ids], 0, step)
         slot.length += ids.shape[0]
         return self._output(x[-1:], taps, step)
 
     def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
         """ids [u] at positions P..P+u-1, through layer 0's router and no further."""
-        step = self._step(ids, slot, verifier)
+        step = Step(slot, self.rope, verifier)
         return self.layers[0].route(self.layers[0].mix(self.embedding[ids], step))
 
     def stage1(self, stage0: Stage0, w: int, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """Finish the first w tokens of Stage 0, from layer 0's experts to the logits."""
         kept = Stage0(*(t[:w] for t in stage0))
-        step = self._step(kept.residual, slot, verifier)
+        step = Step(slot, self.rope, verifier)
         after_first = self.layers[0].experts(kept)
         x, taps = self._run(after_first, 1, step)
         return self._output(x, {0: after_first} | taps, step)
 
     def verify_unsplit(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """The same verification of ids [w] without the cut, for comparison."""
-        step = self._step(ids, slot, verifier)
+        step = Step(slot, self.rope, verifier)
         x, taps = self._run(self.embedding[ids], 0, step)
         return self._output(x, taps, step)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Head on normalised rows [T, hidden] -> [T, V]; the drafter uses it too."""
-        return F.linear(hidden, self.head).to(wide(self.dtype))
-
-    def _step(self, tokens: Tensor, slot: TargetSlot, verifier: Verifier | None) -> Step:
-        visible = causal(tokens.shape[0], slot.length, self.device)
-        return Step(slot, self.rope, visible, verifier)
+        return product(hidden, self.head).to(wide(self.dtype))
 
     def _run(self, x: Tensor, first: int, step: Step) -> tuple[Tensor, dict[int, Tensor]]:
         """Layers first.. on x; the residuals after the tapped ones, by layer."""

@@ -57,8 +57,10 @@ class Rounds:
         """
         policy, verifier, slot = self.system.policy, self.system.verifier, sequence.slot
         proposal = self._propose(sequence, min(policy.longest, remaining) - 1)
-        w0 = min(policy.select(proposal), remaining)
-        u = min(w0 + policy.lookahead, remaining)
+        w0 = policy.select(proposal)
+        u = min(
+            w0 + policy.lookahead, remaining, 1 if proposal is None else 1 + len(proposal.tokens)
+        )
 
         stage0 = self.target.stage0(self._inputs(sequence, proposal, u), slot, verifier)
         w = min(policy.correct(w0, stage0.experts), u)

@@ -24,7 +24,7 @@ def recurrent(
     w, key_heads, dk = k.shape
     value_heads, dv = v.shape[1:]
     rows = (key_heads, value_heads // key_heads * dv)
-    alpha = g.exp()[:, :, None, None]
+    alpha = _alpha(g)[:, :, None, None]
     o, z = torch.empty_like(v), torch.empty_like(v)
     for t in range(w):
         state = state * alpha[t]
@@ -41,15 +41,21 @@ def replay(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
     Leading dimensions (layers) may precede: state [..., VH, dv, dk], z [..., m, VH, dv],
     k [..., m, KH, dk], g [..., m, VH]. Bit-equal to what `recurrent` held after token m.
     """
-    alpha = g.exp()[..., None, None]
+    alpha = _alpha(g)[..., None, None]
     for t in range(z.shape[-3]):
         state = _rank_one(state * alpha[..., t, :, :, :], z[..., t, :, :], k[..., t, :, :])
     return state
 
 
+def _alpha(g: Tensor) -> Tensor:
+    """e^g. float64 hides that vector and scalar code differ in the last bit of float32."""
+    return g.double().exp().to(g.dtype)
+
+
 def _rank_one(state: Tensor, z: Tensor, k: Tensor) -> Tensor:
     """S + z k^T for each value head; elementwise, so that its bits do not depend on batching."""
-    shared = (*k.shape[:-1], -1, *state.shape[-2:])
+    ratio = state.shape[-3] // k.shape[-2]
+    shared = (*k.shape[:-1], ratio, *state.shape[-2:])
     grouped = state.view(shared)
     outer = z.view(*shared[:-1], 1) * k[..., :, None, None, :]
     return outer.add_(grouped).view_as(state)
@@ -88,7 +94,8 @@ def commit(state: Tensor, z: Tensor, k: Tensor, g: Tensor) -> Tensor:
     total = g.cumsum(-2)
     last = total[..., -1:, :]
     weighted = z * (last - total).exp().unsqueeze(-1)  # [..., m, VH, dv]
-    left = weighted.reshape(*z.shape[:-3], m, key_heads, -1).movedim(-3, -1)  # [..., KH, r dv, m]
+    rows = z.shape[-2] // key_heads * z.shape[-1]
+    left = weighted.reshape(*z.shape[:-3], m, key_heads, rows).movedim(-3, -1)  # [..., KH, r dv, m]
     update = left @ k.movedim(-3, -2)  # [..., KH, r dv, dk]
     return state * last.exp().squeeze(-2)[..., None, None] + update.view_as(state)
 
