@@ -46,7 +46,7 @@ def test_twelve_prompts_sampled(engine, prompts, params):
 
 @pytest.mark.parametrize("w", [2, 3, 5, 8, 16])
 def test_bits_do_not_depend_on_the_length(engine, prompts, w):
-    """On a CPU, `exact` verification gives plain decoding's logits bit for bit (architecture.md)."""
+    """On a CPU, `exact` verification gives plain decoding's logits bit for bit."""
     tokens = torch.tensor(prompts[0] + prompts[1])
     start, stop = len(prompts[0]), len(prompts[0]) + 48
     plain, wide = [], []
