@@ -97,7 +97,7 @@ System = Annotated[
     typer.Option(
         "--system",
         metavar="NAME[:ARG]",
-        show_default="static:5 with a drafter, else ar",
+        show_default="static:4 with a drafter, else ar",
         help="The decoding system: ar (plain decoding), dflash (the drafter's whole block) or "
         "static:W. It changes the speed, not the answer.",
     ),
