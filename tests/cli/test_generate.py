@@ -36,7 +36,7 @@ def test_text_goes_to_stdout_and_statistics_to_stderr(command, pair):
     assert got.out == ("yzé " + CYCLE)[:28] + "\n"  # é is two tokens
     assert re.fullmatch(
         r"29 tokens, [\d.]+ tok/s, \d+ rounds, mean acceptance length \d\.\d\d, "
-        r"system static:5, finish reason length\n",
+        r"system static:4, finish reason length\n",
         got.err,
     )
 

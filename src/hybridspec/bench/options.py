@@ -30,7 +30,7 @@ class SpeedOptions:
     """Options of `hybridspec bench speed`; see its help. `chat` None follows the checkpoint."""
 
     out: Path
-    systems: tuple[str, ...] = ("ar", "static:5", "dflash")
+    systems: tuple[str, ...] = ("ar", "static:4", "dflash")
     prompts: Path = prompts.DEFAULT
     split: str | None = None
     categories: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class SpeedOptions:
         if self.thinking and self.chat is False:
             raise RequestError("--thinking is for chat prompts; leave it out or leave out --raw.")
         if not self.systems:
-            raise RequestError("--systems names none; expected names such as ar,static:5,dflash.")
+            raise RequestError("--systems names none; expected names such as ar,static:4,dflash.")
         twice = [name for name in self.systems if self.systems.count(name) > 1]
         if twice:
             raise RequestError(f"--systems names {twice[0]} twice; expected each one once.")
@@ -107,7 +107,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     add(
         "--systems",
         metavar="A,B",
-        default="ar,static:5,dflash",
+        default="ar,static:4,dflash",
         help="ar, static:W, dflash, or sweep for ar, dflash and all useful W (%(default)s)",
     )
     add(

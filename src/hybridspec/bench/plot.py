@@ -29,7 +29,7 @@ def check_matplotlib() -> None:
     except ImportError:
         raise HybridSpecError(
             "--plot needs matplotlib, which is not installed; install it with "
-            "`pip install matplotlib`, or leave out --plot."
+            "`pip install matplotlib` (or hybridspec's extra `plot`), or leave out --plot."
         ) from None
 
 

@@ -1,6 +1,6 @@
 """`hybridspec bench speed`: decoding systems against each other on the same prompts.
 
-python -m hybridspec.bench.speed --systems ar,static:5,dflash --out results
+python -m hybridspec.bench.speed --systems ar,static:4,dflash --out results
 
 Importing this imports no torch, so that `--help` is instant and a start can be measured cold.
 """

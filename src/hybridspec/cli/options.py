@@ -98,8 +98,8 @@ System = Annotated[
         "--system",
         metavar="NAME[:ARG]",
         show_default="static:4 with a drafter, else ar",
-        help="The decoding system: ar (plain decoding), dflash (the drafter's whole block) or "
-        "static:W. It changes the speed, not the answer.",
+        help="The decoding system: ar (plain decoding), dflash (the drafter's whole block), "
+        "static:W or static:W:block. It changes the speed, not the answer.",
     ),
 ]
 
