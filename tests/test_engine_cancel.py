@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 
 import pytest
 
+from builders import drafter_config, random_drafter, random_target, target_config
 from hybridspec.core import SamplingParams
+from hybridspec.engine import Engine
 from hybridspec.errors import RequestError
 from scripted import RIGHT, prompt_ids, run, script, scripted_engine
 
@@ -101,3 +105,51 @@ def test_memory_is_allocated_once(engine, expected):
     assert places() == before
     assert engine.nbytes == size
     assert stream._sequence.slot.gdn.data_ptr() == engine._state.gdn.data_ptr()
+
+
+def test_engines_may_share_models_at_different_contexts():
+    config = target_config()
+    target, drafter = random_target(config), random_drafter(drafter_config(config))
+    long = Engine(target, drafter, max_context=300)
+    expected = long.generate([1, 2, 3], SamplingParams(max_tokens=100)).token_ids
+    Engine(target, drafter, max_context=20)
+    assert long.generate([1, 2, 3], SamplingParams(max_tokens=100)).token_ids == expected
+
+
+def test_a_stream_is_not_shared_by_threads():
+    config = target_config()
+    engine = Engine(random_target(config), random_drafter(drafter_config(config)), max_context=99)
+    stream = engine.stream([1, 2, 3])
+    stream._lock.acquire()  # as if another thread were inside a round
+    with pytest.raises(RequestError, match="Another thread"):
+        next(stream)
+    stream._lock.release()
+    assert next(stream).token_ids
+
+
+def test_threads_get_a_right_answer_or_a_refusal():
+    """The check and the reset of the slot are one step: a second request never disturbs a first."""
+    config = target_config()
+    engine = Engine(random_target(config), random_drafter(drafter_config(config)), max_context=99)
+    expected = engine.generate([1, 2, 3], SamplingParams(max_tokens=8)).token_ids
+    start, wrong, served = threading.Barrier(4), [], []
+
+    def ask():
+        start.wait()
+        for _ in range(20):
+            try:
+                tokens = engine.generate([1, 2, 3], SamplingParams(max_tokens=8)).token_ids
+            except RequestError:
+                continue
+            (served if tokens == expected else wrong).append(tokens)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    assert served
+    assert not wrong

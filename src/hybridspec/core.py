@@ -45,13 +45,9 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
-        integers = (self.max_tokens, self.top_k, *self.stop_token_ids, self.seed or 0)
-        if not all(isinstance(value, int) for value in integers):
-            raise RequestError(
-                f"max_tokens, top_k, seed and stop_token_ids are {integers}; expected integers."
-            )
-        if isinstance(self.stop, str):
-            raise RequestError(f"stop is {self.stop!r}; expected a list of strings.")
+        self._check_types()
+        object.__setattr__(self, "stop", tuple(self.stop))
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
         checks = [
             ("max_tokens", self.max_tokens >= 1, "an integer of at least 1"),
             ("temperature", 0.0 <= self.temperature <= 100.0, "between 0 (greedy) and 100"),
@@ -64,6 +60,30 @@ class SamplingParams:
         for name, holds, expected in checks:
             if not holds:
                 raise RequestError(f"{name} is {getattr(self, name)!r}; expected {expected}.")
+
+    def _check_types(self) -> None:
+        """Refuse what is of another type, by name; lists are taken for tuples."""
+        whole, real, lists = (int,), (int, float), (list, tuple)
+        expected: list[tuple[str, tuple[type, ...], str]] = [
+            ("max_tokens", whole, "an integer"),
+            ("top_k", whole, "an integer"),
+            ("seed", (int, type(None)), "an integer or None"),
+            ("temperature", real, "a number"),
+            ("top_p", real, "a number"),
+            ("min_p", real, "a number"),
+            ("stop", lists, "a list of strings"),
+            ("stop_token_ids", lists, "a list of integers"),
+        ]
+        for name, types, words in expected:
+            value = getattr(self, name)
+            if not isinstance(value, types) or isinstance(value, bool):
+                raise RequestError(f"{name} is {value!r}; expected {words}.")
+        if not all(isinstance(text, str) for text in self.stop):
+            raise RequestError(f"stop is {self.stop!r}; expected a list of strings.")
+        if not all(isinstance(i, int) and i >= 0 for i in self.stop_token_ids):
+            raise RequestError(
+                f"stop_token_ids is {self.stop_token_ids!r}; expected a list of token ids."
+            )
 
     @property
     def greedy(self) -> bool:

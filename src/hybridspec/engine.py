@@ -8,6 +8,7 @@ print(answer.text)
 from __future__ import annotations
 
 import secrets
+import threading
 import weakref
 from pathlib import Path
 from typing import Self
@@ -83,6 +84,7 @@ class Engine:
             )
             drafter.set_context(self.max_context)
         self._current: weakref.ref[Stream] | None = None
+        self._lock = threading.Lock()
 
     @classmethod
     def load(
@@ -181,11 +183,12 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
-        self._check_free()
-        sequence = self._sequence(params, chosen.drafts)
         rounds = Rounds(self.target, self.drafter, chosen)
-        stream = Stream(rounds, sequence, ids, output, most)
-        self._current = weakref.ref(stream)
+        with self._lock:
+            self._check_free()
+            sequence = self._sequence(params, chosen.drafts)
+            stream = Stream(rounds, sequence, ids, output, most)
+            self._current = weakref.ref(stream)
         return stream
 
     def generate(
@@ -259,7 +262,7 @@ def _device(name: str) -> torch.device:
     if name != "cpu" and (kind != "cuda" or not (name == kind or index.isdecimal())):
         raise RequestError(f"The device {name!r} is unknown; expected auto, cpu, cuda or cuda:N.")
     found = torch.cuda.device_count()
-    if kind == "cuda" and int(index or 0) >= found:
+    if kind == "cuda" and (len(index) > 4 or int(index or 0) >= found):
         raise RequestError(f"The device {name} was asked for and torch sees {found} GPUs.")
     return torch.device(name)
 

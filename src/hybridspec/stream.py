@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from hybridspec.core import (
     GenerationStats,
     RoundStats,
 )
+from hybridspec.errors import RequestError
 from hybridspec.runtime import check
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.text.stop import Emission, OutputStream
@@ -50,6 +52,7 @@ class Stream:
         self._stats: list[RoundStats] = []
         self._finish: FinishReason | None = None
         self._prefill_seconds = self._decode_seconds = 0.0
+        self._lock = threading.Lock()
 
     @property
     def finished(self) -> bool:
@@ -62,6 +65,8 @@ class Stream:
     def __next__(self) -> Piece:
         if self.finished:
             raise StopIteration
+        if not self._lock.acquire(blocking=False):
+            raise RequestError("Another thread is in the middle of this stream; iterate it in one.")
         try:
             piece = self._round() if self._tokens else self._first()
             if self.finished and check.enabled():
@@ -70,6 +75,8 @@ class Stream:
         except BaseException:  # an interrupt may leave the slot half committed: it ends the answer
             self._finish = self._finish or "abort"
             raise
+        finally:
+            self._lock.release()
 
     def close(self) -> Piece:
         """End the answer now and let out the text held back. Harmless when it has ended."""

@@ -41,9 +41,9 @@ def parse_system(name: str, block_size: int | None) -> System:
     """
     kind, colon, argument = name.partition(":")
     if kind == "static":
-        length, _, verifier = argument.partition(":")
+        length, named, verifier = argument.partition(":")
         policy = FixedLength(_length(length, block_size))
-        system = System(name, policy, _verifier(name, verifier or "exact"))
+        system = System(name, policy, _verifier(name, verifier if named else "exact"))
     elif kind == "dflash" and not colon:
         system = System(name, FixedLength(block_size or 2), "exact")
     elif kind == "ar" and not colon:
@@ -69,8 +69,9 @@ def _verifier(name: str, verifier: str) -> Verifier:
 
 def _length(argument: str, block_size: int | None) -> int:
     longest = block_size or 16
-    if argument.isascii() and argument.isdigit() and 1 <= int(argument) <= longest:
-        return int(argument)
+    lengths = {str(w): w for w in range(1, longest + 1)}
+    if argument in lengths:
+        return lengths[argument]
     raise RequestError(
         f"static takes a number of target inputs from 1 to {longest} after a colon, such as "
         f"static:5; got {argument!r}."

@@ -131,12 +131,14 @@ class Drafter:
         self.key_norm = RMSNorm(self.k_norms[:, None, None], self.config.head_dim, eps)
         for layer in self.layers:
             layer.prepare()
+        self.rope = Rope(self.config.rope_theta, self.config.head_dim, 0, self.device, self.dtype)
         self.set_context(0)
 
     def set_context(self, capacity: int) -> None:
-        """Make rotary tables for `capacity` positions and a block past them."""
+        """Make rotary tables reach `capacity` positions and a block past them; they only grow."""
         size, rows = self.config.head_dim, capacity + self.config.block_size
-        self.rope = Rope(self.config.rope_theta, size, rows, self.device, self.dtype)
+        if rows > self.rope.capacity:
+            self.rope = Rope(self.config.rope_theta, size, rows, self.device, self.dtype)
 
     def extend(self, features: Tensor, slot: DrafterSlot) -> None:
         """Add the features [m, taps * hidden] of the next m committed tokens to the context."""

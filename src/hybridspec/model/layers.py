@@ -70,7 +70,7 @@ class Rope:
     def __init__(
         self, theta: float, rotary_dim: int, capacity: int, device: torch.device, dtype: torch.dtype
     ) -> None:
-        self.rotary_dim = rotary_dim
+        self.rotary_dim, self.capacity = rotary_dim, capacity
         exponent = torch.arange(0, rotary_dim, 2, dtype=torch.float32, device=device) / rotary_dim
         angles = torch.arange(capacity, device=device)[:, None].float() / theta**exponent
         cos, sin = angles.cos().to(wide(dtype)), angles.sin().to(wide(dtype))

@@ -148,14 +148,19 @@ class Target:
         self.final_norm = RMSNorm(1 + self.norm, config.hidden_size, config.rms_norm_eps)
         for layer in self.layers:
             layer.prepare()
+        place = (self.device, self.dtype)
+        self.rope = Rope(config.rope_theta, config.rotary_dim, 0, *place)
         self.set_context(0)
 
     def set_context(self, capacity: int) -> None:
-        """Make rotary tables for `capacity` positions and the spare rows past them."""
-        config = self.config
-        self.rope = Rope(
-            config.rope_theta, config.rotary_dim, capacity + 16, self.device, self.dtype
-        )
+        """Make rotary tables reach `capacity` positions and the spare rows past them.
+
+        They only grow: several engines may share a target.
+        """
+        config, rows = self.config, capacity + 16
+        if rows > self.rope.capacity:
+            place = (self.device, self.dtype)
+            self.rope = Rope(config.rope_theta, config.rotary_dim, rows, *place)
 
     def prefill(self, ids: Tensor, slot: TargetSlot) -> PassOutput:
         """Run ids [T] and advance the slot. Logits are the last token's only: [1, V]."""
