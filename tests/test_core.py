@@ -20,7 +20,7 @@ from hybridspec.errors import RequestError
         ("stop", (1,)),
         ("stop", iter(["x"])),
         ("stop_token_ids", 5),
-        ("stop_token_ids", (-1,)),
+        ("stop_token_ids", ("x",)),
         ("max_tokens", 2.5),
     ],
 )

@@ -80,7 +80,7 @@ class SamplingParams:
                 raise RequestError(f"{name} is {value!r}; expected {words}.")
         if not all(isinstance(text, str) for text in self.stop):
             raise RequestError(f"stop is {self.stop!r}; expected a list of strings.")
-        if not all(isinstance(i, int) and i >= 0 for i in self.stop_token_ids):
+        if not all(isinstance(i, int) for i in self.stop_token_ids):
             raise RequestError(
                 f"stop_token_ids is {self.stop_token_ids!r}; expected a list of token ids."
             )
