@@ -110,7 +110,7 @@ class Stream:
             out = self._rounds.prefill(self._sequence, part)
         token = self._rounds.first_token(self._sequence, out)
         self._prefill_seconds = time.perf_counter() - began
-        return self._emit(self._output.push([token]), [token])
+        return self._emit(self._output.push([token]), (token,))
 
     @torch.inference_mode()
     def _round(self) -> Piece:
@@ -121,8 +121,7 @@ class Stream:
         self._decode_seconds += time.perf_counter() - began
         return self._emit(emission, tokens)
 
-    def _emit(self, emission: Emission, tokens: tuple[int, ...] | list[int]) -> Piece:
-        kept = tuple(tokens[: emission.kept])
+    def _emit(self, emission: Emission, kept: tuple[int, ...]) -> Piece:
         self._tokens += kept
         self._pieces.append(emission.text)
         self._finish = emission.finish_reason

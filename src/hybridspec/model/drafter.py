@@ -131,14 +131,12 @@ class Drafter:
         self.key_norm = RMSNorm(self.k_norms[:, None, None], self.config.head_dim, eps)
         for layer in self.layers:
             layer.prepare()
-        self.rope = Rope(self.config.rope_theta, self.config.head_dim, 0, self.device, self.dtype)
-        self.set_context(0)
+        self.rope = self._rope(self.config.block_size)
 
     def set_context(self, capacity: int) -> None:
         """Make rotary tables reach `capacity` positions and a block past them; they only grow."""
-        size, rows = self.config.head_dim, capacity + self.config.block_size
-        if rows > self.rope.capacity:
-            self.rope = Rope(self.config.rope_theta, size, rows, self.device, self.dtype)
+        if capacity + self.config.block_size > self.rope.capacity:
+            self.rope = self._rope(capacity + self.config.block_size)
 
     def extend(self, features: Tensor, slot: DrafterSlot) -> None:
         """Add the features [m, taps * hidden] of the next m committed tokens to the context."""
@@ -175,6 +173,10 @@ class Drafter:
         logp = logits.log_softmax(-1)
         best, tokens = logp.max(-1)
         return Proposal(tokens, best.exp(), -(logp.exp() * logp).sum(-1))
+
+    def _rope(self, rows: int) -> Rope:
+        theta, width = self.config.rope_theta, self.config.head_dim
+        return Rope(theta, width, rows, self.device, self.dtype)
 
     def _block(self, target: Target, anchor: int, slot: DrafterSlot) -> Tensor:
         """Residual rows of the block [block_size, hidden]; its own keys are not kept."""

@@ -16,7 +16,7 @@ from hybridspec.model.config import TargetConfig
 from hybridspec.model.gdn import GDNMixer, Verifier
 from hybridspec.model.layers import RMSNorm, Rope, add_product, product, weight, wide
 from hybridspec.model.moe import MoE
-from hybridspec.runtime.state import TargetSlot
+from hybridspec.runtime.state import TargetSlot, W
 
 
 class Stage0(NamedTuple):
@@ -148,19 +148,15 @@ class Target:
         self.final_norm = RMSNorm(1 + self.norm, config.hidden_size, config.rms_norm_eps)
         for layer in self.layers:
             layer.prepare()
-        place = (self.device, self.dtype)
-        self.rope = Rope(config.rope_theta, config.rotary_dim, 0, *place)
-        self.set_context(0)
+        self.rope = self._rope(W)
 
     def set_context(self, capacity: int) -> None:
         """Make rotary tables reach `capacity` positions and the spare rows past them.
 
         They only grow: several engines may share a target.
         """
-        config, rows = self.config, capacity + 16
-        if rows > self.rope.capacity:
-            place = (self.device, self.dtype)
-            self.rope = Rope(config.rope_theta, config.rotary_dim, rows, *place)
+        if capacity + W > self.rope.capacity:
+            self.rope = self._rope(capacity + W)
 
     def prefill(self, ids: Tensor, slot: TargetSlot) -> PassOutput:
         """Run ids [T] and advance the slot. Logits are the last token's only: [1, V]."""
@@ -191,6 +187,10 @@ class Target:
     def logits(self, hidden: Tensor) -> Tensor:
         """Head on normalised rows [T, hidden] -> [T, V]; the drafter uses it too."""
         return product(hidden, self.head).to(wide(self.dtype))
+
+    def _rope(self, rows: int) -> Rope:
+        theta, width = self.config.rope_theta, self.config.rotary_dim
+        return Rope(theta, width, rows, self.device, self.dtype)
 
     def _run(self, x: Tensor, first: int, step: Step) -> tuple[Tensor, dict[int, Tensor]]:
         """Layers first.. on x; the residuals after the tapped ones, by layer."""
