@@ -64,6 +64,23 @@ def test_fewer_drafts_are_the_first_of_the_block():
     assert slot.length == 30
 
 
+@pytest.mark.parametrize("kinds", ["causal", "all sliding"])
+def test_a_causal_drafter_runs_only_the_rows_it_is_asked_for(kinds):
+    config = dataclasses.replace(TINY_DRAFTER, is_causal=True)
+    if kinds == "all sliding":
+        sliding = ("sliding_attention",) * TINY_DRAFTER.num_hidden_layers
+        config = dataclasses.replace(TINY_DRAFTER, layer_types=sliding, sliding_window=20)
+    drafter, target = random_drafter(config), random_target(TINY)
+    target.embedding = SpiedEmbedding(target.embedding)
+    slot = DrafterState(config, 64).slot()
+    generator = torch.Generator().manual_seed(0)
+    drafter.extend(torch.randn(30, 3 * TINY.hidden_size, generator=generator), slot)
+    proposals = [drafter.propose(target, 5, slot, n).tokens.tolist() for n in range(1, 16)]
+    assert [len(ids) for ids in target.embedding.ids] == list(range(2, 17))
+    for n, proposal in enumerate(proposals, 1):
+        assert proposal == proposals[-1][:n]
+
+
 def test_scores_are_of_the_proposed_tokens():
     drafter, target = random_drafter(TINY_DRAFTER), random_target(TINY)
     slot = DrafterState(TINY_DRAFTER, 64).slot()
@@ -71,7 +88,13 @@ def test_scores_are_of_the_proposed_tokens():
     plain, scored = (drafter.propose(target, 5, slot, 15, scored=s) for s in (False, True))
     assert plain.confidence is None
     assert torch.equal(plain.tokens, scored.tokens)
-    p = target.logits(drafter.final_norm(drafter._block(target, 5, slot)[1:])).double().softmax(-1)
+    p = (
+        target.logits(
+            drafter.final_norm(drafter._block(target, 5, slot, drafter.config.block_size)[1:])
+        )
+        .double()
+        .softmax(-1)
+    )
     torch.testing.assert_close(scored.confidence.double(), p.max(-1).values, rtol=1e-5, atol=0)
     torch.testing.assert_close(scored.entropy.double(), -(p * p.log()).sum(-1), rtol=1e-5, atol=0)
 
@@ -136,9 +159,9 @@ def test_a_ring_sees_what_a_window_over_all_keys_sees(windowed, context):
     for m in itertools.cycle([1, 16, 3, 9]):
         if slot.length == context:
             break
-        drafter._block(target, 3, slot)
+        drafter._block(target, 3, slot, drafter.config.block_size)
         drafter.extend(features[slot.length : min(slot.length + m, context)], slot)
-    ours = drafter._block(target, 3, slot)
+    ours = drafter._block(target, 3, slot, drafter.config.block_size)
     expected = reference_block(drafter, target, features[:context], 3)
     # one order of float64 sums against another
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
@@ -157,7 +180,7 @@ def test_the_windows_edge_is_seen_and_what_lies_past_it_is_not(windowed):
             f[changed] *= -1
         slot = DrafterState(config, LAST, dtype=torch.float64).slot()
         drafter.extend(f, slot)
-        blocks.append(drafter._block(target, 3, slot))
+        blocks.append(drafter._block(target, 3, slot, drafter.config.block_size))
     plain, *others = blocks
     moved = [[not torch.equal(a, b) for a, b in zip(plain, o, strict=True)] for o in others]
     assert moved == [[i < n for i in range(16)] for n in (0, 1, 5)]

@@ -71,7 +71,7 @@ def test_one_draft_call(name, context):
     slot = DrafterState(config, 128).slot()
     for part in features.split(7):  # rings wrap in several steps
         drafter.extend(part, slot)
-    rows = drafter._block(target, 5, slot)
+    rows = drafter._block(target, 5, slot, drafter.config.block_size)
     ours = torch.nn.functional.rms_norm(rows, rows.shape[-1:], drafter.norm, 1e-6)
     # float32 on both sides, another order of sums: a few roundings of values near 1
     torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)

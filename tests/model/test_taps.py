@@ -96,6 +96,6 @@ def test_context_is_all_that_features_change():
     for f in (features, features, other):
         slot = DrafterState(TINY_DRAFTER, 40).slot()
         drafter.extend(f, slot)
-        blocks.append(drafter._block(target, 7, slot))
+        blocks.append(drafter._block(target, 7, slot, drafter.config.block_size))
     assert torch.equal(blocks[0], blocks[1])
     assert not torch.allclose(blocks[0], blocks[2], atol=1e-3)

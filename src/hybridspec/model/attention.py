@@ -15,9 +15,12 @@ FEW = 16  # queries up to which plain products beat the fused operator on a CPU
 def attend(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
     """Softmax attention with grouped heads: q [T, H, D], k and v [KV, n, D] -> [T, H * D].
 
-    `visible` [T, n] says which keys a query sees; None: all of them.
+    `visible` [T, c] says which of the last c keys a query sees; it sees all before those. None: it
+    sees all keys.
     """
     if q.shape[0] > FEW:
+        if visible is not None:
+            visible = F.pad(visible, (k.shape[1] - visible.shape[1], 0), value=True)
         o = F.scaled_dot_product_attention(
             q.transpose(0, 1)[None], k[None], v[None], visible, enable_gqa=True
         )
@@ -26,8 +29,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
     grouped = q.view(tokens, k.shape[0], -1, size).transpose(0, 1)  # [KV, T, H / KV, D]
     scores = torch.bmm(grouped.flatten(1, 2), k.transpose(1, 2)).to(wide(q.dtype)) * size**-0.5
     if visible is not None:
-        scores = scores.view(*grouped.shape[:3], -1)
-        scores = scores.masked_fill_(~visible[:, None], -torch.inf).flatten(1, 2)
+        last = scores.view(*grouped.shape[:3], -1)[..., -visible.shape[1] :]
+        last.masked_fill_(~visible[:, None], -torch.inf)
     o = torch.bmm(scores.softmax(-1).to(v.dtype), v).view_as(grouped)
     return o.transpose(0, 1).reshape(tokens, heads * size)
 
@@ -48,9 +51,9 @@ def attend_each(q: Tensor, k: Tensor, v: Tensor, past: int) -> Tensor:
     return o.view(tokens, heads * size)
 
 
-def causal(tokens: int, past: int, device: torch.device) -> Tensor:
-    """Which of past + tokens keys each new token sees: all before it and itself."""
-    return torch.ones(tokens, past + tokens, dtype=torch.bool, device=device).tril_(past)
+def causal(tokens: int, device: torch.device) -> Tensor:
+    """Which of the last `tokens` keys each of as many queries sees: those up to its own."""
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril_()
 
 
 class GatedAttention:
@@ -111,6 +114,6 @@ class GatedAttention:
         if u.is_cpu and tokens <= FEW:
             o = attend_each(q, keys, values, start)
         else:
-            o = attend(q, keys[:, :end], values[:, :end], causal(tokens, start, u.device))
+            o = attend(q, keys[:, :end], values[:, :end], causal(tokens, u.device))
         gated: Tensor = o * gate.sigmoid().flatten(1)
         return gated

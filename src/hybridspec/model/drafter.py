@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hybridspec.core import Proposal
-from hybridspec.model.attention import attend
+from hybridspec.model.attention import attend, causal
 from hybridspec.model.config import DrafterConfig
 from hybridspec.model.layers import RMSNorm, Rope, weight, wide
 from hybridspec.model.target import Target
@@ -108,9 +108,11 @@ class Drafter:
             DrafterLayer(config, w_in, k_norm, dtype)
             for w_in, k_norm in zip(self.w_in, self.k_norms, strict=True)
         ]
-        sliding = [kind == "sliding_attention" for kind in config.layer_types]
-        self.ringed = [i for i, s in enumerate(sliding) if s]
-        self.whole = [i for i, s in enumerate(sliding) if not s]
+        self.sliding = [kind == "sliding_attention" for kind in config.layer_types]
+        self.ringed = [i for i, s in enumerate(self.sliding) if s]
+        self.whole = [i for i, s in enumerate(self.sliding) if not s]
+        # Sliding layers are causal unless the configuration says otherwise, full ones are not.
+        self.causal = all(self.sliding) if config.is_causal is None else config.is_causal
 
     def slots(self) -> dict[str, Tensor]:
         """Checkpoint name -> the view that takes its tensor."""
@@ -149,13 +151,12 @@ class Drafter:
         k = self.key_norm(k)
         both = torch.stack((self.rope.rotate(k, start), v)).transpose(2, 3)  # [2, L, KV, m, D]
         if self.whole:
-            slot.full[:, :, :, start : start + tokens] = both[:, self.whole]
+            slot.full[:, :, :, start : start + tokens] = _take(both, self.whole)
         if self.ringed:
             ring = slot.ring.shape[-2]
-            recent = both[:, self.ringed, :, -ring:]
+            recent = _take(both, self.ringed)[..., -ring:, :]
             first = start + tokens - recent.shape[-2]
-            places = torch.arange(first, start + tokens, device=self.device) % ring
-            slot.ring.index_copy_(3, places, recent)
+            slot.ring[:, :, :, _places(first, start + tokens, ring)] = recent
         slot.length += tokens
 
     def propose(
@@ -163,10 +164,11 @@ class Drafter:
     ) -> Proposal:
         """Propose the first `drafts` <= D tokens after `anchor`, which sits at position P.
 
-        The block always has all its rows, since they see each other; only the wanted ones reach the
-        head. `scored` adds top-1 confidence and entropy, for policies that read them.
+        Rows that see later rows need the whole block; a causal drafter runs only the wanted ones.
+        `scored` adds top-1 confidence and entropy, for policies that read them.
         """
-        rows = self._block(target, anchor, slot)[1 : drafts + 1]
+        size = 1 + drafts if self.causal else self.config.block_size
+        rows = self._block(target, anchor, slot, size)[1 : drafts + 1]
         logits = target.logits(self.final_norm(rows))
         if not scored:
             return Proposal(logits.argmax(-1))
@@ -178,52 +180,51 @@ class Drafter:
         theta, width = self.config.rope_theta, self.config.head_dim
         return Rope(theta, width, rows, self.device, self.dtype)
 
-    def _block(self, target: Target, anchor: int, slot: DrafterSlot) -> Tensor:
-        """Residual rows of the block [block_size, hidden]; its own keys are not kept."""
-        config, start = self.config, slot.length
-        size = config.block_size
-        ids = torch.full((size,), config.mask_token_id, device=self.device)
+    def _block(self, target: Target, anchor: int, slot: DrafterSlot, size: int) -> Tensor:
+        """The first `size` rows after all layers, [size, hidden]; their keys are not kept."""
+        start, end = slot.length, slot.length + size
+        ids = torch.full((size,), self.config.mask_token_id, device=self.device)
         ids[0] = anchor
         x = target.embedding[ids]
-        full, ring = slot.full, slot.ring
-        seen: Tensor | None
-        seen_full = self._visible_full(start)
-        places, seen_ring = self._ring_rows(start, ring.shape[-2])
-        for i, layer in enumerate(self.layers):
+        whole = (slice(start, end), end, causal(size, self.device) if self.causal else None)
+        ringed = self._ring_rows(start, end, slot.ring.shape[-2])
+        for layer, (keys, values), sliding in zip(
+            self.layers, slot.layers(self.sliding), self.sliding, strict=True
+        ):
+            places, rows, visible = ringed if sliding else whole
             q, k, v = layer.project(x, self.rope, start)
-            kv = torch.stack((k, v)).transpose(1, 2)  # [2, KV, block, D]
-            if i in self.ringed:
-                cache, seen = ring[:, self.ringed.index(i)], seen_ring
-                cache.index_copy_(2, places, kv)
-                cache = cache[:, :, : seen_ring.shape[1]]
-            else:
-                cache, seen = full[:, self.whole.index(i)], seen_full
-                cache[:, :, start : start + size] = kv
-                cache = cache[:, :, : start + size]
-            x = layer.finish(x, attend(q, cache[0], cache[1], seen))
+            keys[:, places], values[:, places] = k.transpose(0, 1), v.transpose(0, 1)
+            x = layer.finish(x, attend(q, keys[:, :rows], values[:, :rows], visible))
         return x
 
-    def _visible_full(self, start: int) -> Tensor | None:
-        """Full layers: a row sees all context and its block, unless the config says causal."""
-        if not self.config.is_causal:
-            return None
-        rows = self.config.block_size
-        return torch.ones(rows, start + rows, dtype=torch.bool, device=self.device).tril_(start)
-
-    def _ring_rows(self, start: int, ring: int) -> tuple[Tensor, Tensor]:
-        """Sliding layers: the ring rows of the block [block] and what each row sees [block, rows].
+    def _ring_rows(
+        self, start: int, end: int, ring: int
+    ) -> tuple[slice | Tensor, int, Tensor | None]:
+        """Sliding layers: the block's places in the ring, rows in use, and what each query sees.
 
         A row sees keys of its window (query - key < window), and by default none after itself. The
         ring row j holds the newest position congruent to j, counting the block.
         """
-        config = self.config
-        queries = torch.arange(start, start + config.block_size, device=self.device)
-        end = start + config.block_size
+        forward = self.config.is_causal is False
+        window = self.config.sliding_window or end
+        if end <= min(window, ring):  # neither the ring's end nor the window's is in sight
+            return slice(start, end), end, None if forward else causal(end - start, self.device)
+        queries = torch.arange(start, end, device=self.device)
         rows = torch.arange(min(end, ring), device=self.device)
-        keys = rows + (end - 1 - rows) // ring * ring
-        age = queries[:, None] - keys
-        window = config.sliding_window or end
+        age = queries[:, None] - (rows + (end - 1 - rows) // ring * ring)
         visible = age < window
-        if config.is_causal is not False:
+        if not forward:
             visible &= age >= 0
-        return queries % ring, visible
+        return queries % ring, len(rows), visible
+
+
+def _take(both: Tensor, layers: list[int]) -> Tensor:
+    """Some layers of [2, L, ...]: a view where they lie side by side."""
+    if layers[-1] - layers[0] + 1 == len(layers):
+        return both[:, layers[0] : layers[-1] + 1]
+    return both[:, layers]
+
+
+def _places(first: int, end: int, ring: int) -> slice | Tensor:
+    """The ring rows of positions first..end-1: a slice until the ring is full."""
+    return slice(first, end) if end <= ring else torch.arange(first, end) % ring

@@ -7,6 +7,7 @@ inputs of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -122,6 +123,11 @@ class DrafterSlot:
     full: Tensor
     ring: Tensor
     length: int = 0
+
+    def layers(self, sliding: Sequence[bool]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Keys and values [KV, rows, D] of each layer, in order."""
+        rings, wholes = (zip(*cache, strict=True) for cache in (self.ring, self.full))
+        return (next(rings if ringed else wholes) for ringed in sliding)
 
 
 class DrafterState:
