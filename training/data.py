@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from training import prose, puzzles
+from training import prose, puzzles, tales
 
 MAX_TOKENS = 1536
 NO_THOUGHT = "<think>\n\n</think>\n\n"
@@ -319,7 +319,7 @@ def stories(rng: Random, folder: Path) -> Iterator[Row]:
         if rng.random() < 0.5:
             yield Row("writing", [("", text)], raw=True)
         paragraphs = text.split("\n\n")
-        for _ in range(1):
+        if rng.random() < 0.4:  # such prose is hard for the model: asked for, it gets tales
             start = rng.randrange(max(1, len(paragraphs) // 2))
             body = "\n\n".join(paragraphs[start:])[:1600]
             body = body[: max(body.rfind(". "), body.rfind(".\n"), body.rfind(".”")) + 1]
@@ -350,9 +350,24 @@ def knowledge(rng: Random, folder: Path) -> Iterator[Row]:
             yield Row("stem", [("", row["text"].strip())], raw=True)
 
 
-def all_rows(folder: Path) -> list[Row]:
+def tale_rows(rng: Random, folder: Path) -> Iterator[Row]:
+    """Short plain stories made from a seed, asked for in many ways or as raw text."""
+    names, roles = topics(folder)
+
+    def topic() -> str:
+        if rng.random() < 0.2:
+            return f"a {rng.choice(roles)[0]}"
+        return f"{rng.choice(('the ', 'a ', ''))}{rng.choice(names)}"
+
+    for _ in range(20000):
+        yield Row("writing", [tales.request(rng, topic)])
+    for _ in range(3000):
+        yield Row("writing", [("", tales.raw(rng, topic))], raw=True)
+
+
+def all_rows(folder: Path, seed: int) -> list[Row]:
     """Return every row, shuffled."""
-    rng = Random(7)
+    rng = Random(seed)
     texts = [r["text"] for r in load(folder, "stories_standardebooks")]
     texts += [r["text"] for r in load(folder, "docs_debian") if "::" not in r["text"]]
     abstracts = [chat(r)[0][0] for r in load(folder, "summ_qmsum_scitldr")]
@@ -363,7 +378,7 @@ def all_rows(folder: Path) -> list[Row]:
     rows = [
         *coding(rng, folder), *maths(rng, folder), *reasoning(rng), *rag(rng, folder, pool),
         *summaries(rng, folder, pool), *prose_rows(rng, folder), *dialogue(rng, folder),
-        *stories(rng, folder), *knowledge(rng, folder),
+        *stories(rng, folder), *tale_rows(rng, folder), *knowledge(rng, folder),
     ]  # fmt: skip
     rng.shuffle(rows)
     return rows
@@ -425,8 +440,9 @@ def main() -> None:
     parser.add_argument("--train-dir", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=7)
     args = parser.parse_args()
-    rows = all_rows(args.train_dir)
+    rows = all_rows(args.train_dir, args.seed)
     tok = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
     ids, masks, sizes = encode(rows, tok)
     args.out.mkdir(parents=True, exist_ok=True)

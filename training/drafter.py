@@ -1,8 +1,8 @@
 """The DFlash drafter as it is trained: many anchors of a sequence in one pass.
 
 Each block's rows see the context strictly before their anchor, through features of the target,
-and the rows of their own block; sliding layers are causal inside the block and look back `window`
-tokens.
+and rows of their own block: a causal drafter only those up to themselves, another one all of them
+in its full layers. Sliding layers look back `window` tokens and are always causal here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from training.tokenizer import MASK_ID
 
 @dataclass(frozen=True)
 class DraftShape:
-    """The drafter's shape; a window of 0 means a full, bidirectional layer."""
+    """The drafter's shape; a window of 0 means a full layer."""
 
     hidden: int = 320
     heads: int = 8
@@ -29,6 +29,7 @@ class DraftShape:
     windows: tuple[int, ...] = (1024, 1024, 1024, 0)
     taps: tuple[int, ...] = (1, 3, 5, 6)
     block: int = 16
+    causal: bool = True
     theta: float = 1e7
 
 
@@ -46,6 +47,12 @@ def rotate(x: Tensor, pos: Tensor, theta: float) -> Tensor:
     cos, sin = angle.cos(), angle.sin()
     a, b = x.float().chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def head(x: Tensor, embed: Tensor, labels: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Negative log-probability of labels [N] and the most probable tokens, for rows x [N, h]."""
+    logits = linear(x, embed, dtype).float()
+    return F.cross_entropy(logits, labels, reduction="none"), logits.detach().argmax(-1)
 
 
 class Layer(nn.Module):
@@ -74,42 +81,54 @@ class Drafter(nn.Module):
         self.fc = nn.Parameter(torch.randn(d.hidden, len(d.taps) * d.hidden) * 0.02)
         self.hn, self.norm = nn.Parameter(torch.ones(d.hidden)), nn.Parameter(torch.ones(d.hidden))
         self.layers = nn.ModuleList(Layer(d) for _ in d.windows)
+        self.head = head
 
     def context(self, features: Tensor) -> Tensor:
         """Condition c [B, S, hidden] from tapped residuals [B, S, taps * hidden]."""
         return prms(linear(features, self.fc, self.dtype), self.hn)
 
-    def attend(
-        self, p: Layer, window: int, x: Tensor, c: Tensor, pos: Tensor, see: Tensor
-    ) -> Tensor:
-        """Attention of block rows x [B, N, R, h] over context c [B, S, h] and their own block."""
+    def attend(self, p: Layer, x: Tensor, c: Tensor, pos: Tensor, mask: Tensor) -> Tensor:
+        """Attention of block rows x [B, N, R, h] over context c [B, S, h] and their own block.
+
+        mask [B, 1, N * R, S + N * R] is added to the scores.
+        """
         d, dtype = self.d, self.dtype
         b, n, r, _ = x.shape
-        q = linear(x, p.q, dtype).view(b, n, r, d.heads, d.head_dim)
-        q = rotate(prms(q, p.qn), pos, d.theta) * d.head_dim**-0.5
-        both = torch.arange(c.shape[1], device=x.device)
+        flat, at = x.flatten(1, 2), pos.flatten(1)
+        q = rotate(prms(self.heads(flat, p.q, d.heads), p.qn), at, d.theta).to(dtype)
+        place = torch.arange(c.shape[1], device=x.device)[None]
 
-        def keys(src: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-            k = linear(src, p.k, dtype).unflatten(-1, (d.kv_heads, d.head_dim))
-            v = linear(src, p.v, dtype).unflatten(-1, (d.kv_heads, d.head_dim))
-            return rotate(prms(k, p.kn), at, d.theta).to(dtype), v
+        def keys(src: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+            k = rotate(prms(self.heads(src, p.k, d.kv_heads), p.kn), where, d.theta).to(dtype)
+            return k, self.heads(src, p.v, d.kv_heads)
 
-        kc, vc = keys(c, both[None])
-        kb, vb = keys(x, pos)
-        q = q.to(dtype).unflatten(3, (d.kv_heads, -1))  # [B, N, R, KV, G, D]
-        sc = torch.einsum("bnrkgd,bskd->bkgnrs", q, kc)
-        sb = torch.einsum("bnrkgd,bnskd->bkgnrs", q, kb)
-        visible = see[:, :, None, :].expand(b, n, r, -1)
+        (kc, vc), (kb, vb) = keys(c, place), keys(flat, at)
+        k, v = torch.cat([kc, kb], 1), torch.cat([vc, vb], 1)
+        rep = d.heads // d.kv_heads
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        k, v = k.repeat_interleave(rep, 1), v.repeat_interleave(rep, 1)
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return linear(o.transpose(1, 2).flatten(2), p.o, dtype).view(b, n, r, -1)
+
+    def heads(self, x: Tensor, w: Tensor, count: int) -> Tensor:
+        """Project x [B, T, h] and split it into heads [B, T, count, D]."""
+        return linear(x, w, self.dtype).unflatten(-1, (count, self.d.head_dim))
+
+    def mask(self, anchors: Tensor, length: int, window: int) -> Tensor:
+        """What block rows see: the context before their anchor and their own block."""
+        device, r = anchors.device, self.d.block
+        (b, n), rows = anchors.shape, torch.arange(anchors.shape[1] * r, device=anchors.device)
+        pos = (anchors[..., None] + torch.arange(r, device=device)).flatten(1)[..., None]
+        place = torch.arange(length, device=device)
+        before = (place < anchors.repeat_interleave(r, 1)[..., None]).expand(b, n * r, length)
+        block = rows[:, None] // r == rows // r
         if window:
-            visible = visible & (pos[..., None] - both < window)
-            back = torch.arange(r, device=x.device)[:, None] - torch.arange(r, device=x.device)
-            sb = sb.masked_fill((back < 0) | (back >= window), -30000.0)
-        sc = sc.masked_fill(~visible[:, None, None], -30000.0)
-        weight = torch.cat([sc, sb], -1).float().softmax(-1).to(dtype)
-        wc, wb = weight.split([c.shape[1], r], -1)
-        o = torch.einsum("bkgnrs,bskd->bnrkgd", wc, vc)
-        o = o + torch.einsum("bkgnrs,bnskd->bnrkgd", wb, vb)
-        return linear(o.flatten(3), p.o, dtype)
+            before = before & (pos - place < window)
+            block = block & (rows[:, None] - rows < window)
+        if window or self.d.causal:
+            block = block & (rows[:, None] >= rows)
+        see = torch.cat([before, block.expand(b, -1, -1)], -1)[:, None]
+        return torch.where(see, 0.0, -torch.inf).to(self.dtype)
 
     def rows(self, features: Tensor, anchors: Tensor, first: Tensor, embed: Tensor) -> Tensor:
         """Final normed rows 1..15 of each block, [B, N, 15, hidden].
@@ -123,12 +142,12 @@ class Drafter(nn.Module):
         d = self.d
         c = self.context(features)
         pos = anchors[..., None] + torch.arange(d.block, device=anchors.device)
-        see = torch.arange(c.shape[1], device=anchors.device) < anchors[..., None]
+        masks = {w: self.mask(anchors, c.shape[1], w) for w in set(d.windows)}
         ids = torch.full_like(pos, MASK_ID)
         ids[..., 0] = first
         x = embed[ids]
         for p, window in zip(self.layers, d.windows, strict=True):
-            x = x + self.attend(p, window, prms(x, p.n1), c, pos, see)
+            x = x + self.attend(p, prms(x, p.n1), c, pos, masks[window])
             h = prms(x, p.n2)
             mid = F.silu(linear(h, p.gate, self.dtype)) * linear(h, p.up, self.dtype)
             x = x + linear(mid, p.down, self.dtype)

@@ -206,6 +206,7 @@ def drafter_config(d: Any, s: Shape) -> dict[str, Any]:
         "hidden_size": s.hidden,
         "initializer_range": 0.02,
         "intermediate_size": d.mlp,
+        **({"is_causal": True} if d.causal else {}),
         "layer_types": ["sliding_attention" if w else "full_attention" for w in d.windows],
         "max_position_embeddings": 32768,
         "max_window_layers": len(d.windows),

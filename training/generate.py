@@ -1,6 +1,8 @@
 """Answers of the target itself, thousands at a time.
 
-    python -m training.generate --target DIR --data DIR --out DIR --minutes 1.5
+    python -m training.generate --target DIR --data DIR --out DIR --minutes 9
+
+Writes a numbered file after every batch, so that training can begin with the first.
 
 Every row begins at position 0 and takes one token a step, first its prompt's, then its own: no
 padding, no separate prefill, and one CUDA graph a length. The answers train the drafter.
@@ -10,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from training.batches import Rows, load_rows
@@ -25,6 +29,8 @@ from training.tokenizer import BASE_VOCAB
 END, STOP = BASE_VOCAB, BASE_VOCAB + 2  # <|endoftext|>, <|im_end|>
 PERIOD, TIMES = 32, 3
 CAPS = (128, 256, 512, 1024, 1216)
+WEIGHTS = {"qa": 0.4, "stem": 0.2, "writing": 1.2, "math": 1.5, "coding": 1.8, "summarization": 1.3}
+Work = tuple[int, np.ndarray]
 
 
 class Decoder:
@@ -215,21 +221,78 @@ def prompts(rows: Rows, chosen: np.ndarray, length: int, room: int) -> tuple[Ten
     return wide, start
 
 
-def garble(rows: Rows, ids: Tensor, start: Tensor, share: float) -> Tensor:
-    """Overwrite a stretch of some prompts by text from anywhere: answers off the beaten track."""
+def garble(rows: Rows, ids: Tensor, start: Tensor) -> Tensor:
+    """Overwrite a stretch of each prompt by text from anywhere: answers off the beaten track."""
     device, place = ids.device, torch.arange(ids.shape[1], device=ids.device)
     space = (start - 14).clamp(min=1)  # the chat form around the user's text stays
     low = 3 + (torch.rand(len(ids), device=device) * space).long()
     high = low + (torch.rand(len(ids), device=device) * (3 + space - low)).long()
-    pick = (torch.rand(len(ids), device=device) < share)[:, None]
-    inside = pick & (place >= low[:, None]) & (place < high[:, None])
+    inside = (place >= low[:, None]) & (place < high[:, None])
     source = torch.randint(len(rows.ids) - ids.shape[1], (len(ids), 1), device=device)
     other = rows.ids[source + place].long()
     return torch.where(inside & (other < BASE_VOCAB), other, ids)
 
 
+def renumber(ids: Tensor, start: Tensor, digits: Tensor) -> Tensor:
+    """Put other digits into the prompts: known word problems become unknown ones."""
+    chosen = torch.isin(ids, digits) & (torch.rand(ids.shape, device=ids.device) < 0.7)
+    return torch.where(chosen, digits[torch.randint(1, 10, ids.shape, device=ids.device)], ids)
+
+
+def sprinkle(rows: Rows, ids: Tensor, start: Tensor) -> Tensor:
+    """Replace one token in eight of the user's text by tokens from anywhere."""
+    place = torch.arange(ids.shape[1], device=ids.device)
+    inside = (place >= 3) & (place < (start - 11)[:, None])
+    hit = inside & (torch.rand(ids.shape, device=ids.device) < 0.125)
+    other = rows.ids[torch.randint(len(rows.ids), ids.shape, device=ids.device)].long()
+    return torch.where(hit & (other < BASE_VOCAB), other, ids)
+
+
+def varied(rows: Rows, ids: Tensor, start: Tensor, digits: Tensor) -> Tensor:
+    """Prompts of which three in four are new to the target, each in one of three ways."""
+    way = torch.randint(4, (len(ids), 1), device=ids.device)
+    ids = torch.where(way == 1, garble(rows, ids, start), ids)
+    ids = torch.where(way == 2, renumber(ids, start, digits), ids)
+    return torch.where(way == 3, sprinkle(rows, ids, start), ids)
+
+
+def work(rows: Rows, rng: np.random.Generator, args: argparse.Namespace) -> Iterator[Work]:
+    """Batches of prompts of like length, (longest prompt, row indices), without an end."""
+    pool = np.flatnonzero(rows.chat & (rows.size < CAPS[-1]))
+    kinds = rows.category[pool]
+    weight = np.array([WEIGHTS.get(n, 1.0) for n in rows.names])[kinds]
+    weight = weight / np.bincount(kinds, minlength=len(rows.names))[kinds]
+    while True:
+        order = rng.choice(pool, min(len(pool), args.rows), replace=False, p=weight / weight.sum())
+        parts: list[Work] = []
+        for low, cap in zip((0, *CAPS), CAPS, strict=False):
+            mine = order[(rows.size[order] > low) & (rows.size[order] <= cap)]
+            batch = min(args.batch, args.batch * 640 // (cap + args.room))
+            cut = [mine[j : j + batch] for j in range(0, len(mine), batch)]
+            parts += [(cap, part) for part in cut if len(part) > batch // 2]
+        if not parts:
+            raise SystemExit("There are too few rows for one batch; lower --batch.")
+        yield from (parts[k] for k in rng.permutation(len(parts)))
+
+
+def save(path: Path, rows: Rows, part: np.ndarray, out: Tensor, start: Tensor) -> int:
+    """Write the useful parts of a batch of answers; returns how many tokens were the target's."""
+    ends = loop_ends(out, start)
+    keep = ends > start + 2
+    place = torch.arange(out.shape[1], device=out.device)
+    inside = (place < ends[:, None]) & keep[:, None]
+    early = path.with_suffix(".part.npz")
+    np.savez(
+        early, tokens=out[inside].to(torch.int16).cpu().numpy(), size=ends[keep].cpu().numpy(),
+        start=start[keep].cpu().numpy(), category=rows.category[part][keep.cpu().numpy()],
+        names=np.array(rows.names),
+    )  # fmt: skip
+    early.rename(path)
+    return int((ends - start)[keep].sum())
+
+
 def run(args: argparse.Namespace) -> None:
-    """Generate until the time is over and write rows of tokens."""
+    """Generate until the time is over."""
     began = time.time()
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
@@ -237,45 +300,22 @@ def run(args: argparse.Namespace) -> None:
     load_target(model, args.target)
     model.to(args.device)
     rows = load_rows(args.data, args.device, args.part)
-    rng = np.random.default_rng(args.seed)
-    pool = np.flatnonzero(rows.chat & (rows.size < 1200))
-    weight = np.array([args.weights.get(n, 1.0) for n in rows.names])[rows.category[pool]]
-    weight = (
-        weight / np.bincount(rows.category[pool], minlength=len(rows.names))[rows.category[pool]]
-    )
-    order = rng.choice(pool, min(len(pool), args.rows), replace=False, p=weight / weight.sum())
-    tokens, sizes, starts, kinds = [], [], [], []
+    tok = Tokenizer.from_file(str(args.target / "tokenizer.json"))
+    digits = torch.tensor([tok.token_to_id(str(d)) for d in range(10)], device=args.device)
+    args.out.mkdir(parents=True, exist_ok=True)
+    number = len(list(args.out.glob("answers-*.npz")))
     count = 0
-    work = []
-    for low, cap in zip((0, *CAPS), CAPS, strict=False):
-        mine = order[(rows.size[order] > low) & (rows.size[order] <= cap)]
-        batch = min(args.batch, 4096 * 640 // (cap + args.room))
-        parts = [mine[j : j + batch] for j in range(0, len(mine), batch)]
-        work += [(cap, part) for part in parts if len(part) > batch // 2]
-    for k in rng.permutation(len(work)):
+    for cap, part in work(rows, np.random.default_rng(args.seed), args):
         if time.time() - began > args.minutes * 60:
             break
-        cap, part = work[k]
         ids, start = prompts(rows, part, cap, args.room)
+        ids = varied(rows, ids, start, digits)
         heat = torch.where(torch.rand(len(part), device=args.device) < 0.7, 0.0, 0.6)
-        ids = garble(rows, ids, start, args.garble)
         out = complete(model, ids, start, cap + args.room, heat, args.room, 0.95)
-        ends = loop_ends(out, start)
-        keep = ends > start + 2
-        place = torch.arange(out.shape[1], device=out.device)
-        inside = (place < ends[:, None]) & keep[:, None]
-        tokens.append(out[inside].to(torch.int16).cpu().numpy())
-        sizes.append(ends[keep].cpu().numpy())
-        starts.append(start[keep].cpu().numpy())
-        kinds.append(rows.category[part][keep.cpu().numpy()])
-        count += int((ends - start)[keep].sum())
+        count += save(args.out / f"answers-{number:04d}.npz", rows, part, out, start)
+        number += 1
         spent = time.time() - began
         print(f"{cap}: {len(part)} rows, {count / 1e6:.2f} M in all, {spent:.0f} s", flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        args.out / "answers.npz", tokens=np.concatenate(tokens), size=np.concatenate(sizes),
-        start=np.concatenate(starts), category=np.concatenate(kinds), names=np.array(rows.names),
-    )  # fmt: skip
 
 
 def main() -> None:
@@ -284,17 +324,14 @@ def main() -> None:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=1.5)
-    parser.add_argument("--rows", type=int, default=120000)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--rows", type=int, default=60000)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--room", type=int, default=256)
     parser.add_argument("--part", type=float, default=1.0)
-    parser.add_argument("--garble", type=float, default=0.4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda")
-    args = parser.parse_args()
-    args.weights = {"qa": 0.5, "stem": 0.3, "writing": 1.6, "roleplay": 1.3, "math": 1.2}
-    run(args)
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """Train the drafter on the target's own answers for a given time.
 
-    python -m training.train_drafter --target DIR --data DIR --answers FILE --out DIR
+    python -m training.train_drafter --target DIR --data DIR --answers DIR --out DIR
         [--minutes 4] [--resume DIR]
+
+Answers may still arrive while it trains: each new file is used first, older ones are drawn again
+when there is none.
 
 Anchors are drawn anew in every batch; row j of a block predicts the token at anchor + j. Losses are
 weighted by D-PACE: the probability, softened by one half, that the tokens before j were right too.
@@ -17,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -25,13 +27,17 @@ from training import export
 from training.batches import Rows, batches, load_rows
 from training.drafter import Drafter, DraftShape, to_names
 from training.optim import Optimiser, schedule
-from training.target import Shape, Target, linear
+from training.target import Shape, Target
 from training.tokenizer import BASE_VOCAB
 
 TOKENS = 30720
 ALPHA = 0.5
 SHARE = {"qa": 0.3, "stem": 0.3, "reasoning": 0.4, "math": 0.6}
+TURNS = ("answers", "answers", "copies", "answers", "answers", "corpus")
 ADAM = {"hn", "norm", "n1", "n2", "qn", "kn"}
+
+
+Batch = tuple[Tensor, Tensor, Tensor]
 
 
 def load_answers(path: Path, device: str) -> tuple[Rows, Tensor]:
@@ -72,11 +78,10 @@ def block_loss(
     flat = at.clamp(max=ids.shape[1] - 1).flatten(1)
     labels = ids.gather(1, flat).view(at.shape).clamp(min=0)
     x = model.rows(feats, anchors, ids.gather(1, anchors), embed)
-    logits = linear(x, embed, model.dtype)
-    nll = F.cross_entropy(logits.flatten(0, 2).float(), labels.flatten(), reduction="none")
-    nll = nll.view(labels.shape)
+    nll, best = model.head(x.flatten(0, 2), embed, labels.flatten(), model.dtype)
+    nll, best = nll.view(labels.shape), best.view(labels.shape)
     w = weights(-nll, inside)
-    right = (logits.detach().argmax(-1) == labels) & inside
+    right = (best == labels) & inside
     accepted = right.long().cumprod(-1).sum(-1).float()
     return (nll * w).sum() / w.sum().clamp(min=1), accepted.mean() + 1
 
@@ -153,6 +158,23 @@ def save(model: Drafter, shape: Shape, out: Path) -> None:
     export.write_json(out / "config.json", export.drafter_config(model.d, shape))
 
 
+def arriving(folder: Path, device: str, rng: np.random.Generator, tokens: int) -> Iterator[Batch]:
+    """Ids, answer starts and ends of batches from a folder that may still be filling."""
+    seen: list[Path] = []
+    while True:
+        new = sorted(set(folder.glob("answers-[0-9]*[0-9].npz")) - set(seen))
+        if not new and not seen:
+            time.sleep(1)
+            continue
+        seen += new
+        for path in new or [seen[rng.integers(len(seen))]]:
+            rows, starts = load_answers(path, device)
+            for part, length in batches(rows, np.arange(len(rows.size)), rng, tokens):
+                at = torch.as_tensor(part, device=device)
+                ends = torch.as_tensor(rows.size[part], device=device)
+                yield rows.pick(part, length)[0], starts[at], ends
+
+
 def forever(
     rows: Rows, chosen: np.ndarray, rng: np.random.Generator, tokens: int
 ) -> Iterator[tuple[np.ndarray, int]]:
@@ -177,7 +199,8 @@ def train(args: argparse.Namespace) -> None:
     if args.resume:
         load_drafter(model, args.resume)
     model.to(args.device)
-    rows, starts = load_answers(args.answers, args.device)
+    if args.compile:
+        model.head = torch.compile(model.head, dynamic=True)
     optimiser = Optimiser(model, args.muon_lr, args.adam_lr, ADAM)
     rng = np.random.default_rng(args.seed)
     plain = load_rows(args.data, args.device, args.part)
@@ -186,18 +209,15 @@ def train(args: argparse.Namespace) -> None:
     chosen = np.flatnonzero((rng.random(len(keep)) < keep) & (plain.size >= 48))
     end, started = began + args.minutes * 60, time.time()
     step, loss_mean, accept_mean, stop = 0, 0.0, {}, False
-    own = forever(rows, np.arange(len(rows.size)), rng, args.tokens)
+    own = arriving(args.answers, args.device, rng, args.tokens)
     given = forever(plain, chosen, rng, args.tokens)
     while not stop:
         progress = max((time.time() - started) / (end - started), step / args.steps)
         stop = progress >= 1
-        kind = ("answers", "copies", "answers", "corpus")[step % 4]
+        kind = TURNS[step % len(TURNS)]
         if not stop:
             if kind == "answers":
-                part, length = next(own)
-                ids, _ = rows.pick(part, length)
-                ends = torch.as_tensor(rows.size[part], device=args.device)
-                mine = starts[torch.as_tensor(part, device=args.device)]
+                ids, mine, ends = next(own)
             elif kind == "copies":
                 length = int(rng.choice((256, 512, 1024)))
                 ids, mine, ends = copies(plain, tok, args.tokens // length, length)
@@ -205,7 +225,7 @@ def train(args: argparse.Namespace) -> None:
                 part, length = next(given)
                 ids, mine, ends = corpus(plain, part, length)
             feats = features(target, ids, model.d.taps)
-            anchors = draw(mine, ends, min(32, length // 8))
+            anchors = draw(mine, ends, min(32, ids.shape[1] // 8))
             loss, accepted = block_loss(model, feats, ids, anchors, ends, target.embed)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

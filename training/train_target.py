@@ -1,6 +1,7 @@
 """Train the target for a given time; the learning rate ends at zero with it.
 
     python -m training.train_target --data DIR --out DIR --minutes 8 [--resume DIR] [--device cuda]
+    torchrun --nproc-per-node 2 -m training.train_target ...   # the same on two GPUs
 
 A resumed run starts from saved bf16 weights with fresh, re-warmed optimiser state.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from training import parallel
 from training.batches import TOKENS, Rows, batches, load_rows, shifted
 from training.export import load_target, save_target
 from training.optim import Optimiser, schedule
@@ -24,6 +26,7 @@ ADAM = {"embed", "router", "norm1", "norm2", "gdn_conv", "gdn_a_log", "gdn_dt", 
 ADAM |= {"att_qn", "att_kn", "sh_gate", "gdn_ba"}
 HELD_OUT = 3000
 BALANCE = 0.01
+CLOCK = 10  # steps between two looks at the clock
 
 
 def losses(model: Target, rows: Rows, chosen: np.ndarray, tokens: int) -> dict[str, float]:
@@ -45,29 +48,31 @@ def losses(model: Target, rows: Rows, chosen: np.ndarray, tokens: int) -> dict[s
 def train(args: argparse.Namespace) -> None:
     """Train, report and save."""
     began = time.time()
+    rank, ranks, device = parallel.start(args.device)
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("highest")
     dtype = torch.bfloat16 if args.device == "cuda" else torch.float32
     model = Target(Shape(), dtype)
     if args.resume:
         load_target(model, args.resume)
-    model.to(args.device)
+    model.to(device)
     if args.compile:
         torch._dynamo.config.suppress_errors = True
         model.compile()
-    rows = load_rows(args.data, args.device, args.part)
+    rows = load_rows(args.data, device, args.part)
     print(f"loaded {rows.size.sum() / 1e6:.1f} M tokens in {time.time() - began:.1f} s", flush=True)
     everything = np.arange(len(rows.size))
     held, chosen = everything[:HELD_OUT], everything[HELD_OUT:]
     optimiser = Optimiser(model, args.muon_lr, args.adam_lr, ADAM)
-    rng = np.random.default_rng(args.seed)
-    step, epoch, seen, running = 0, 0, 0, 0.0
+    rng = np.random.default_rng([args.seed, rank])
+    step, epoch, seen, running, progress = 0, 0, 0, 0.0, 0.0
     end = began + args.minutes * 60
     started = last = time.time()
     while True:
         for part, length in batches(rows, chosen, rng, args.tokens):
-            now = time.time()
-            progress = max((now - started) / (end - started), step / args.steps)
+            if step % CLOCK == 0:
+                progress = max((time.time() - started) / (end - started), step / args.steps)
+                progress = parallel.agree(progress, device)
             if progress >= 1:
                 break
             ids, mask = rows.pick(part, length)
@@ -75,11 +80,12 @@ def train(args: argparse.Namespace) -> None:
             loss, balance = model.loss(ids, labels, weights)
             loss = loss.sum() / weights.sum().clamp(min=1)
             (loss + BALANCE * balance).backward()
+            parallel.average(model)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step(schedule(progress))
             running = 0.98 * running + 0.02 * loss.detach()
-            step, seen = step + 1, seen + len(part) * length
-            if step in (1, 5, 20, 100) or step % args.every == 0:
+            step, seen = step + 1, seen + len(part) * length * ranks
+            if rank == 0 and (step in (1, 5, 20, 100) or step % args.every == 0):
                 mean = float(running) / (1 - 0.98**step)
                 rate = seen / (time.time() - started)
                 text = f"step {step} epoch {epoch} progress {progress:.3f} loss {mean:.4f} balance "
@@ -91,7 +97,11 @@ def train(args: argparse.Namespace) -> None:
             epoch += 1
             continue
         break
-    save_target(model, args.out)
+    if rank == 0:
+        save_target(model, args.out)
+    parallel.finish()
+    if rank:
+        return
     report = losses(model, rows, held[: args.held], args.tokens)
     print(json.dumps({"steps": step, "tokens": seen, "held_out": report}), flush=True)
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from training.batches import Rows
 from training.drafter import Drafter, DraftShape, to_names
 from training.export import drafter_config
-from training.generate import Decoder, complete, cut_loop, loop_ends
+from training.generate import Decoder, complete, cut_loop, loop_ends, renumber, varied
 from training.target import Shape, Target
 from training.tokenizer import MASK_ID
-from training.train_drafter import features, weights
+from training.train_drafter import arriving, features, weights
 
 SMALL = DraftShape(hidden=64, heads=4, kv_heads=2, head_dim=16, mlp=96, windows=(9, 9, 0))
 TINY = Shape(hidden=64, heads=4, head_dim=32, gdn=16, experts=8, topk=3, shared=24)
 
 
-def randomised() -> Drafter:
+def randomised(shape: DraftShape = SMALL) -> Drafter:
     torch.manual_seed(0)
-    model = Drafter(SMALL)
+    model = Drafter(shape)
     for p in model.parameters():
         p.data = 0.12 * torch.randn_like(p) + (1.0 if p.ndim == 1 else 0.0)
     return model
@@ -40,16 +43,18 @@ def test_anchors_do_not_see_each_other() -> None:
             assert torch.allclose(one[0, 0], rows[b, n], atol=1e-4)  # fp32 summation order
 
 
+@pytest.mark.parametrize("causal", [True, False])
 @torch.no_grad()
-def test_equals_dflash() -> None:
+def test_equals_dflash(causal: bool) -> None:
     transformers = pytest.importorskip("transformers")
     dflash = pytest.importorskip("dflash.model", reason="the dflash 0.1.0 package is not installed")
-    body = drafter_config(SMALL, TINY)
+    shape = replace(SMALL, causal=causal)
+    body = drafter_config(shape, TINY)
     extra = body.pop("dflash_config")
     config = transformers.Qwen3Config(**body)
     config.dflash_config = extra
     other = dflash.DFlashDraftModel(config).eval().float()
-    model, embed = randomised(), torch.randn(8192, 64)
+    model, embed = randomised(shape), torch.randn(8192, 64)
     other.load_state_dict(to_names(model))
     feats, anchor = torch.randn(1, 30, 256), torch.tensor([[77]])
     ours = model.rows(feats, torch.tensor([[30]]), anchor, embed)[0, 0]
@@ -111,3 +116,38 @@ def test_features_are_taps(tmp_path: Path) -> None:
     feats = features(model, ids, (1, 6))
     _, kept, _ = model.body(ids, (1, 6))
     assert torch.equal(feats[..., 64:].flatten(0, 1), kept[1])
+
+
+def test_prompts_are_varied_inside_the_user_text_only() -> None:
+    torch.manual_seed(0)
+    pool = torch.randint(20, 8000, (5000,)).to(torch.int16)
+    rows = Rows(pool, pool, pool, np.array([5000]), np.zeros(1), np.ones(1, bool), ["math"])
+    digits = torch.arange(5, 15)
+    ids = torch.randint(20, 8000, (64, 80))
+    ids[:, 20:24] = 7
+    start = torch.full((64,), 60)
+    new = varied(rows, ids, start, digits)
+    changed = (new != ids).any(1)
+    assert 0.5 < changed.float().mean() < 0.95  # three in four, of 64
+    assert torch.equal(new[:, :3], ids[:, :3])
+    assert torch.equal(new[:, 49:60], ids[:, 49:60])  # the turn's end and the assistant's head
+    assert torch.equal(new[:, 60:], ids[:, 60:])
+    assert torch.isin(renumber(ids, start, digits)[:, 20:24], digits[1:]).all()
+
+
+def test_answers_are_used_as_they_arrive(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        np.savez(
+            tmp_path / f"answers-{number:04d}.npz", tokens=np.full(96, number, np.int16),
+            size=np.array([96]), start=np.array([10]), category=np.zeros(1, np.int64),
+            names=np.array(["math"]),
+        )  # fmt: skip
+
+    write(1)
+    (tmp_path / "answers-0009.part.npz").write_bytes(b"half")
+    stream = arriving(tmp_path, "cpu", np.random.default_rng(0), 96)
+    assert [int(next(stream)[0][0, 0]) for _ in range(2)] == [1, 1]
+    write(2)
+    assert int(next(stream)[0][0, 0]) == 2
+    ids, starts, ends = next(stream)
+    assert (ids.shape, int(starts[0]), int(ends[0])) == ((1, 96), 10, 96)
