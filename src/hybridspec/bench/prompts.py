@@ -102,16 +102,18 @@ def _text(path: Path) -> str:
 def _prompt(line: str, where: str) -> Prompt:
     try:
         row: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
         raise RequestError(f"{where} is not JSON; expected {SHAPE}.") from None
     if not isinstance(row, dict):
         raise RequestError(f"{where} is not an object; expected {SHAPE}.")
     name = row.get("id", row.get("question_id"))
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RequestError(f"{where} has no id; expected {SHAPE}.")
+    _printable(str(name), "id", where)
     split = row.get("split")
     if split is not None and not isinstance(split, str):
         raise RequestError(f"{where}: split is {split!r}; expected a string or none.")
+    _printable(split or "", "split", where)
     return Prompt(str(name), _category(row, where), _first_turn(row, where), split)
 
 
@@ -119,7 +121,18 @@ def _category(row: dict[str, Any], where: str) -> str:
     category = row.get("category")
     if not isinstance(category, str) or not category.strip():
         raise RequestError(f"{where} has no category; expected {SHAPE}.")
+    _printable(category, "category", where)
     return category
+
+
+def _printable(name: str, what: str, where: str) -> None:
+    """Names stand in tables, pictures and files. The lone half of a surrogate pair, which JSON can
+    write and UTF-8 cannot, is not printable either.
+    """
+    if not name.isprintable():
+        raise RequestError(
+            f"{where}: the {what} {name!a} has characters that cannot be printed; expected none."
+        )
 
 
 def _first_turn(row: dict[str, Any], where: str) -> str:
@@ -127,6 +140,12 @@ def _first_turn(row: dict[str, Any], where: str) -> str:
     text = turns[0] if isinstance(turns, list) and turns else None
     if not isinstance(text, str) or not text.strip():
         raise RequestError(f"{where}: turns is not a list that begins with text; expected {SHAPE}.")
+    half = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
+    if half is not None:
+        raise RequestError(
+            f"{where}: the text holds {half!a}, one half of a surrogate pair, which is no "
+            "character; expected both halves or none."
+        )
     if text.startswith(PLACEHOLDER):
         raise RequestError(
             f"{where} holds SPEED-Bench's placeholder, not a prompt; fetch the texts first with "
