@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 from hybridspec.bench.progress import LINES, Progress
 
@@ -44,3 +45,16 @@ def test_time_left_is_that_of_the_steps_done(monkeypatch):
         "[2/4] b, about 5 min left",  # 100 s a step, three to go
         "[3/4] c, about 2 min left",  # 65 s a step, two to go
     ]
+
+
+class Full(Terminal):
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_stream_that_takes_nothing_stops_nothing(monkeypatch):
+    with Progress(2, Full()) as step:
+        step("one")
+    monkeypatch.setattr(sys, "stderr", None)  # closed before Python started
+    with Progress(2) as step:
+        step("one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TextIO
@@ -15,7 +16,7 @@ class Progress:
     def __init__(self, total: int, stream: TextIO | None = None) -> None:
         self._total, self._done = total, 0
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty()
+        self._terminal = self._stream is not None and self._stream.isatty()
         self._every = max(1, total // LINES)
         self._began = time.monotonic()
 
@@ -23,10 +24,9 @@ class Progress:
         """A step begins."""
         line = f"[{self._done + 1}/{self._total}] {step}{self._left()}"
         if self._terminal:
-            self._stream.write(f"\r\x1b[K{line}")
+            self._write(f"\r\x1b[K{line}")
         elif self._done % self._every == 0:
-            self._stream.write(f"{line}\n")
-        self._stream.flush()
+            self._write(f"{line}\n")
         self._done += 1
 
     def __enter__(self) -> Progress:
@@ -34,8 +34,14 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._terminal and self._done:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        """A stream that is closed, full or gone is no reason to stop measuring."""
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.write(text)
+                self._stream.flush()
 
     def _left(self) -> str:
         """Time left if the other steps take as long as those done; nothing before there are any."""
