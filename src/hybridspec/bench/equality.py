@@ -52,6 +52,15 @@ def references(records: Mapping[Key, Record], baseline: str) -> dict[str, Record
     return firsts
 
 
+def compared(records: Mapping[Key, Record], baseline: str) -> int:
+    """How many answers have a reference that is another one. A reference equals itself."""
+    expected = references(records, baseline)
+    return sum(
+        key.prompt in expected and record is not expected[key.prompt]
+        for key, record in records.items()
+    )
+
+
 def differences(records: Mapping[Key, Record], baseline: str) -> list[Difference]:
     """Every answer that is not the reference's, repeats of the baseline included."""
     expected = references(records, baseline)

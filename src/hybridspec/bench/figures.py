@@ -56,6 +56,7 @@ class Figures:
         speedup: over the baseline; None for lack of speed.
         rounds: rounds run.
         seconds_per_round: median.
+        mean_seconds_per_round: mean.
         mean_acceptance_length: tokens emitted a round, before any trimming at a stop.
         mean_verification_length: mean w.
         acceptance_histogram: rounds by A, 0 to block size - 1.
@@ -73,6 +74,7 @@ class Figures:
     speedup: Speedup | None
     rounds: int
     seconds_per_round: float | None
+    mean_seconds_per_round: float | None
     mean_acceptance_length: float | None
     mean_verification_length: float | None
     acceptance_histogram: tuple[int, ...]
@@ -106,6 +108,7 @@ def figures(records: Sequence[Record], baseline: Sequence[Record], block_size: i
         speedup=speedup(records, baseline),
         rounds=len(rounds),
         seconds_per_round=_or_none(median, [r.seconds for r in rounds]),
+        mean_seconds_per_round=_or_none(np.mean, [r.seconds for r in rounds]),
         mean_acceptance_length=_or_none(np.mean, [r.accepted + 1 for r in rounds]),
         mean_verification_length=_or_none(np.mean, [r.w for r in rounds]),
         acceptance_histogram=histogram((r.accepted for r in rounds), block_size),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hybridspec.bench.equality import Difference
+from hybridspec.bench.equality import Difference, compared
 from hybridspec.bench.figures import Figures, costs, figures
 from hybridspec.bench.journal import Journal
 from hybridspec.bench.records import Record
@@ -17,7 +17,8 @@ COUNTING = (
     "w counts target inputs of a round, the anchor included; acceptance counts accepted drafts; "
     "the acceptance length is what a round emits, one more. Tokens per second: decode tokens (all "
     "but each answer's first) over decode seconds, pooled. Speed-ups: over the baseline's pooled "
-    "speed, with 95% paired bootstrap intervals over prompts. Round times include drafting."
+    "speed, with 95% paired bootstrap intervals over prompts. Round times include drafting. "
+    "The first answer of the baseline to a prompt is the reference of the other answers."
 )
 
 
@@ -50,6 +51,7 @@ def assemble(plan: Plan, journal: Journal, found: Sequence[Difference]) -> dict[
         "equality": {
             "reference": f"{baseline}, first repeat",
             "answers": len(records),
+            "compared": compared({r.key: r for r in records}, baseline),
             "different": len(found),
             "differences": [asdict(d) for d in found],
         },
@@ -84,15 +86,20 @@ def _system(name: str, records: Sequence[Record], baseline: str, block_size: int
 
 
 def summary(results: dict[str, Any], path: str) -> dict[str, Any]:
-    """The last line on stdout: the main figures and where the rest is."""
+    """The last line on stdout: the main figures and where the rest is.
+
+    `equal` and `fastest` are null where there was nothing to compare.
+    """
     systems = results["systems"]
     speeds = {name: s["tokens_per_second"] for name, s in systems.items()}
-    fastest = max(speeds, key=lambda name: speeds[name]["median"] if speeds[name] else 0.0)
+    equality, fastest = results["equality"], None
+    if len(systems) > 1:
+        fastest = max(speeds, key=lambda name: speeds[name]["median"] if speeds[name] else 0.0)
     return {
         "bench": "speed",
         "results": path,
         "complete": results["complete"],
-        "equal": results["equality"]["different"] == 0,
+        "equal": equality["different"] == 0 if equality["compared"] else None,
         "baseline": results["baseline"],
         "fastest": fastest,
         "tokens_per_second": {name: s and s["median"] for name, s in speeds.items()},
