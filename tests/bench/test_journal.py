@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from bench.bench_records import record
-from hybridspec.bench.journal import PARTIAL, Journal, holds_startup, write_atomically
+from hybridspec.bench.journal import RECORDS, Journal, holds_startup
 from hybridspec.errors import RequestError
 
 SETUP = {"systems": ["ar", "dflash"], "max_tokens": 64, "model": "pair"}
+
+
+RECORD = json.dumps({"kind": "record", **record("a").to_json()})
 
 
 def filled(out):
@@ -43,7 +45,7 @@ def test_a_line_cut_off_by_a_kill_is_dropped_at_any_byte(tmp_path):
     whole = filled(tmp_path).path.read_bytes()
     last = whole.rstrip(b"\n").rfind(b"\n") + 1
     for cut in range(last, len(whole)):
-        (tmp_path / PARTIAL).write_bytes(whole[:cut])
+        (tmp_path / RECORDS).write_bytes(whole[:cut])
         journal = Journal(tmp_path, SETUP)
         assert [k.prompt for k in journal.records] == ["a"]
         journal.add(record("b", "dflash"))
@@ -91,6 +93,15 @@ def test_force_discards_another_setup(tmp_path):
         (3, '{"kind": "setup"}'),  # a second one
         (2, '{"kind": "joke"}'),
         (2, "[]"),
+        (2, "5"),
+        (2, "[" * 100_000),
+        (
+            3,
+            RECORD.replace("1.0", "Infinity").replace(
+                '"prompt_tokens": 10', '"prompt_tokens": 1e999'
+            ),
+        ),
+        (3, RECORD.replace("[1, 0, 1, 0.5]", '[1, 0, "x", 0.5]')),
     ],
 )
 def test_damage_is_refused_by_line(tmp_path, line, text):
@@ -106,18 +117,17 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RequestError, match=r"cannot be written.*--out"):
         Journal(tmp_path / "file", SETUP)
-    with pytest.raises(RequestError, match=r"cannot be written.*--out"):
-        write_atomically(tmp_path / "none" / "speed.json", "{}")
 
 
-def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
-    path = tmp_path / "speed.json"
-    write_atomically(path, "old")
+def test_other_threads_are_refused_with_the_way_to_go_on(tmp_path):
+    Journal(tmp_path, {**SETUP, "threads": 2}).add(record())
+    said = r"threads 2 there, 1 here\. For the threads there give --threads 2\. Choose"
+    with pytest.raises(RequestError, match=said):
+        Journal(tmp_path, {**SETUP, "threads": 1})
 
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RequestError, match="No space left"):
-        write_atomically(path, "new")
-    assert path.read_text() == "old"
+def test_a_name_that_is_no_text_goes_through_the_file(tmp_path):
+    """A file's name may hold any bytes, which Python gives as lone surrogates."""
+    setup = {**SETUP, "prompts": "\udcff.jsonl"}
+    Journal(tmp_path, setup).add(record())
+    assert len(Journal(tmp_path, setup).records) == 1

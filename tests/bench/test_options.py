@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridspec.bench.options import SWEEP, SpeedOptions, parse
+from hybridspec.bench.arguments import SWEEP, parse
+from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.prompts import DEFAULT
 from hybridspec.errors import RequestError
 
@@ -48,9 +49,14 @@ def test_the_baseline_is_plain_decoding_or_the_first():
     [
         (["--max-tokens", "1"], "--max-tokens is 1; expected at least 2"),
         (["--max-tokens", "-5"], "--max-tokens is -5"),
-        (["--repeats", "0"], "--repeats is 0; expected at least 1"),
+        (["--repeats", "0"], "--repeats is 0; expected 1 to 1000"),
         (["--warmup", "7"], "--warmup is 7; expected at least 8"),
         (["--threads", "0"], "--threads is 0"),
+        (
+            ["--threads", str(10**12)],
+            r"--threads is 1000000000000; expected 1 to \d+: this machine",
+        ),
+        (["--repeats", str(10**12)], "--repeats is 1000000000000; expected 1 to 1000"),
         (["--limit", "0"], "--limit is 0"),
         (["--systems", ","], "--systems names none"),
         (["--systems", "ar,dflash,ar"], "--systems names ar twice"),
@@ -89,3 +95,11 @@ def test_help_needs_neither_torch_nor_typer():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "anchor and w - 1 drafts" in done.stdout
     assert done.stdout.splitlines()[-2:] == ["exit 0", "[]"]
+
+
+def test_the_help_says_what_a_run_may_go_on_with(capsys):
+    with pytest.raises(SystemExit):
+        parse(["--help"], "bench")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "another number of threads (--threads, or OMP_NUM_THREADS where torch chooses)" in said
+    assert "DIR/speed.records.jsonl" in said

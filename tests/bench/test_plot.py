@@ -6,7 +6,7 @@ import pytest
 
 from bench.synthetic import synthetic_results
 from hybridspec.bench import plot
-from hybridspec.bench.options import SWEEP
+from hybridspec.bench.arguments import SWEEP
 from hybridspec.errors import HybridSpecError
 
 

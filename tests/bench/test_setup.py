@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 
 import pytest
@@ -96,8 +97,9 @@ def test_a_checkpoint_without_a_template_is_prompted_raw(options, tmp_path):
         make_plan(dataclasses.replace(raw, chat=True), PROMPTS)
 
 
-def test_threads_are_set(options):
+def test_threads_are_set(options, monkeypatch):
     before = torch.get_num_threads()
+    monkeypatch.setattr(os, "cpu_count", lambda: before + 1)
     try:
         plan = make_plan(dataclasses.replace(options, threads=before + 1), PROMPTS)
         assert plan.setup["threads"] == torch.get_num_threads() == before + 1

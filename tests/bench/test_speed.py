@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import time
 import pytest
 
 from hybridspec.bench import equality, measure
-from hybridspec.bench.journal import PARTIAL
+from hybridspec.bench.files import LOCK, locked
+from hybridspec.bench.journal import RECORDS
 from hybridspec.bench.speed import main
 
 PROMPTS = [
@@ -40,7 +42,7 @@ def out(tmp_path):
 
 
 def records(out):
-    rows = [json.loads(line) for line in (out / PARTIAL).read_text().splitlines()]
+    rows = [json.loads(line) for line in (out / RECORDS).read_text().splitlines()]
     return [row for row in rows if row["kind"] == "record"]
 
 
@@ -59,9 +61,10 @@ def test_a_bench_reports_and_keeps_its_figures(command, out, capsys):
     assert last["results"] == str(out / "speed.json")
     assert last["equal"]
     assert last["mean_acceptance_length"] == {"ar": 1.0, "static:3": 2.5, "dflash": 5.0}
-    assert "All 6 answers equal those of ar" in said.out
+    assert "All 4 other answers equal those of ar" in said.out
+    assert f"Every generation: {out / RECORDS};" in said.out
     assert "[1/14] warm-up ar" in said.err
-    assert not list(out.glob("*.tmp"))
+    assert {path.name for path in out.iterdir()} == {"speed.json", RECORDS}
 
 
 def interrupt_after(monkeypatch, generations):
@@ -122,11 +125,11 @@ def test_force_starts_over(command, out, capsys):
 
 def plant(out, system, prompt, token):
     """Change one token of one answer in the journal."""
-    rows = [json.loads(line) for line in (out / PARTIAL).read_text().splitlines()]
+    rows = [json.loads(line) for line in (out / RECORDS).read_text().splitlines()]
     for row in rows:
         if row.get("system") == system and row.get("prompt") == prompt:
             row["token_ids"][3] = token
-    (out / PARTIAL).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (out / RECORDS).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_a_different_token_is_found_and_measured(command, out, capsys):
@@ -135,7 +138,7 @@ def test_a_different_token_is_found_and_measured(command, out, capsys):
     plant(out, "static:3", "b", 99)
     assert main(command) == 1
     said = capsys.readouterr().out
-    assert "DIFFERENT TOKENS: 1 of 6 answers" in said
+    assert "DIFFERENT TOKENS: 1 of 4 other answers" in said
     assert json.loads(said.splitlines()[-1])["equal"] is False
     (found,) = json.loads((out / "speed.json").read_text())["equality"]["differences"]
     assert found == {
@@ -181,21 +184,87 @@ def test_another_setup_in_the_same_folder_is_refused(command, out, capsys):
         (["--device", "toaster"], "device"),
         (["--dtype", "int3"], "dtype"),
         (["--out", "/dev/null/x"], "cannot be written"),
+        (["--threads", str(10**12)], "--threads is 1000000000000"),
     ],
 )
-def test_bad_input_is_one_sentence_and_code_2(command, change, said, capsys):
+def test_bad_input_is_one_sentence_and_code_2(command, change, said, out, capsys):
     assert main([*command, *change]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("Error: ")
     assert said in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+    assert not (out / LOCK).exists()
 
 
 def test_a_refused_run_does_not_stand_in_the_way(command, out, capsys):
     assert main([*command, "--device", "toaster"]) == 2
     assert main(command) == 0
     assert len(records(out)) == 6
+
+
+def test_a_system_alone_is_compared_with_nothing(command, out, capsys):
+    assert main([*command, "--systems", "ar"]) == 0
+    said = capsys.readouterr().out
+    assert "Nothing was compared" in said
+    last = json.loads(said.splitlines()[-1])
+    assert last["equal"] is last["fastest"] is None
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(command, out, capsys):
+    with locked(out):
+        assert main([*command, "--force"]) == 2
+        assert list(out.iterdir()) == [out / LOCK]
+    assert "is in use by another bench" in capsys.readouterr().err
+
+
+def test_a_file_whose_name_is_no_text_is_a_name(command, out, tmp_path, capfdbinary):
+    name = os.fsdecode(b"\xff.jsonl")
+    (tmp_path / "prompts.jsonl").rename(tmp_path / name)
+    where = tmp_path / os.fsdecode(b"\xfe")
+    assert main([*command, "--prompts", str(tmp_path / name), "--out", str(where)]) == 0
+    assert json.loads((where / "speed.json").read_text())["setup"]["prompts"] == name
+    last = json.loads(capfdbinary.readouterr().out.splitlines()[-1])
+    assert last["results"] == str(where / "speed.json")
+
+
+@pytest.mark.parametrize("module", [["hybridspec", "bench", "speed"], ["hybridspec.bench.speed"]])
+@pytest.mark.parametrize(
+    ("redirection", "said", "kept"),
+    [
+        (">&-", "Standard output is closed; the report has no place to go.", False),
+        (">/dev/full", "No space left on device. The results are kept in ", True),
+    ],
+)
+def test_a_report_without_a_place_is_one_sentence(command, out, module, redirection, said, kept):
+    words = [sys.executable, "-m", *module, *command]
+    done = subprocess.run(
+        f"{shlex.join(words)} {redirection}", shell=True, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 2
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert (out / "speed.json").exists() == kept
+
+
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
+def test_help_without_a_place_is_one_sentence(redirection):
+    words = [sys.executable, "-m", "hybridspec.bench.speed", "--help"]
+    done = subprocess.run(
+        f"{shlex.join(words)} {redirection}", shell=True, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: ")
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_nobody_has_to_watch(command, redirection):
+    words = [sys.executable, "-m", "hybridspec.bench.speed", *command]
+    done = subprocess.run(
+        f"{shlex.join(words)} {redirection}", shell=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout.splitlines()[-1])["complete"]
 
 
 def test_plots_and_startup_are_part_of_the_bench(command, out, capsys, monkeypatch):
@@ -240,14 +309,14 @@ def test_ctrl_c_and_a_kill_keep_what_is_done(command, out):
 
 
 def whole_lines(out):
-    return (out / PARTIAL).read_bytes().split(b"\n")[:-1]
+    return (out / RECORDS).read_bytes().split(b"\n")[:-1]
 
 
 def wait_for_records(out, count, process):
     """Until the journal holds so many, or the process has ended before, which fails the test."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        path = out / PARTIAL
+        path = out / RECORDS
         if path.exists() and path.read_bytes().count(b'\n{"kind": "record"') >= count:
             return
         time.sleep(0.02)

@@ -49,7 +49,8 @@ def test_the_command_is_that_of_a_user(options, flat_pair):
     assert "--chat" not in command
 
 
-def test_threads_reach_the_child(tmp_path):
+def test_threads_reach_the_child(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     asked = SpeedOptions(out=tmp_path, threads=3)
     code = "import os, sys; sys.exit(os.environ['OMP_NUM_THREADS'] != '3' or print('a'))"
     startup._start(script(code), asked)

@@ -1,4 +1,7 @@
-"""DIR/speed.partial.jsonl: every generation once it is measured, so that a run can go on later.
+"""DIR/speed.records.jsonl: every generation once it is measured, so that a run can go on later.
+
+It stays when the run is complete: the figures of DIR/speed.json are made from it, and more repeats
+are added to it.
 
 The first line is the set-up. A run with another set-up is refused, since its figures would not
 belong together. A line that was cut off by a kill is dropped; any other damage is refused.
@@ -12,10 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hybridspec.bench.files import unwritable
 from hybridspec.bench.records import Key, Record
 from hybridspec.errors import RequestError
 
-PARTIAL = "speed.partial.jsonl"
+RECORDS = "speed.records.jsonl"
+# What a line of another shape raises: json.loads, or taking apart what it gave.
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class Journal:
@@ -35,7 +41,7 @@ class Journal:
         Raises:
             RequestError: another set-up, damage, or a folder that cannot be written.
         """
-        self.path, self.setup = out / PARTIAL, dict(setup)
+        self.path, self.setup = out / RECORDS, dict(setup)
         self.runs: list[dict[str, Any]] = []
         self.startup: dict[str, Any] | None = None
         self.records: dict[Key, Record] = {}
@@ -48,7 +54,7 @@ class Journal:
             if not self.path.exists() or not self.path.stat().st_size:
                 self._append("setup", self.setup)
         except OSError as error:
-            raise _unwritable(self.path, error) from None
+            raise unwritable(self.path, error) from None
 
     def add(self, record: Record) -> None:
         """Keep one generation."""
@@ -68,10 +74,11 @@ class Journal:
     def _append(self, kind: str, body: Mapping[str, Any]) -> None:
         line = json.dumps({"kind": kind, **body}, ensure_ascii=False) + "\n"
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            # A lone surrogate, possible in a file's name, becomes the escape that JSON has for it.
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(line)
         except OSError as error:
-            raise _unwritable(self.path, error) from None
+            raise unwritable(self.path, error) from None
 
     def _read(self) -> None:
         data = self.path.read_bytes()
@@ -84,7 +91,7 @@ class Journal:
         for number, line in enumerate(lines, 1):
             try:
                 self._take(json.loads(line), first=number == 1)
-            except (ValueError, KeyError, TypeError):
+            except DAMAGE:
                 raise RequestError(
                     f"{self.path}, line {number}, is damaged; choose another --out, or discard the "
                     "file with --force."
@@ -111,7 +118,7 @@ class Journal:
         try:
             row = json.loads(lines[0])
             return row.pop("kind") == "setup" and bool(self._changes(row))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        except (*DAMAGE, IndexError):
             return False
 
     def _changes(self, found: Mapping[str, Any]) -> list[str]:
@@ -123,35 +130,21 @@ class Journal:
     def _compare(self, found: Mapping[str, Any]) -> None:
         changes = ", ".join(self._changes(found))
         if changes:
+            threads = found.get("threads")
+            same = self.setup.get("threads") == threads
             raise RequestError(
-                f"{self.path.parent} holds results of another set-up: {changes}. Choose another "
-                "--out, or discard them with --force."
+                f"{self.path.parent} holds results of another set-up: {changes}. "
+                + ("" if same else f"For the threads there give --threads {threads}. ")
+                + "Choose another --out, or discard them with --force."
             )
 
 
 def holds_startup(out: Path) -> bool:
     """Whether the journal in `out` has figures of process start, of whatever set-up."""
     try:
-        return _holds((out / PARTIAL).read_bytes(), "startup")
+        return _holds((out / RECORDS).read_bytes(), "startup")
     except OSError:
         return False
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the whole new one.
-
-    Raises:
-        RequestError: the file cannot be written.
-    """
-    beside = path.with_name(path.name + ".tmp")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def _holds(data: bytes, kind: str) -> bool:
@@ -161,9 +154,3 @@ def _holds(data: bytes, kind: str) -> bool:
 def _show(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else text[:12] + "..."
-
-
-def _unwritable(path: Path, error: OSError) -> RequestError:
-    return RequestError(
-        f"{path} cannot be written: {error.strerror}. Choose another folder with --out."
-    )

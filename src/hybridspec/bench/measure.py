@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -28,6 +29,7 @@ def load(plan: Plan) -> Engine:
         dtype=options.dtype,
         revision=options.revision,
         draft_revision=options.draft_revision,
+        progress=False if sys.stderr is None else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -22,6 +22,12 @@ class TimedRound(NamedTuple):
     accepted: int
     committed: int
     seconds: float
+
+    @classmethod
+    def from_json(cls, row: Sequence[Any]) -> Self:
+        """The round of a JSON array; TypeError or ValueError for another shape."""
+        w, accepted, committed, seconds = row
+        return cls(int(w), int(accepted), int(committed), float(seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Record:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The record of a JSON object; KeyError, TypeError or ValueError for another shape."""
+        """The record of a JSON object; an error of `journal.DAMAGE` for another shape."""
         return cls(
             key=Key(int(row["repeat"]), str(row["prompt"]), str(row["system"])),
             category=str(row["category"]),
@@ -77,5 +83,5 @@ class Record:
             finish_reason=str(row["finish_reason"]),
             prefill_seconds=float(row["prefill_seconds"]),
             decode_seconds=float(row["decode_seconds"]),
-            rounds=tuple(TimedRound(*r) for r in row["rounds"]),
+            rounds=tuple(TimedRound.from_json(r) for r in row["rounds"]),
         )

@@ -8,17 +8,19 @@ Importing this imports no torch, so that `--help` is instant and a start can be 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybridspec.bench.journal import Journal, holds_startup, write_atomically
-from hybridspec.bench.options import SpeedOptions, parse
+from hybridspec.bench.arguments import parse
+from hybridspec.bench.files import locked, write_atomically
+from hybridspec.bench.journal import Journal, holds_startup
+from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.progress import Progress
 from hybridspec.bench.prompts import Prompt, read_prompts, select
 from hybridspec.bench.startup import measure_startup
+from hybridspec.cli.output import ReaderGone, note, write, write_json
 from hybridspec.errors import HybridSpecError
 
 if TYPE_CHECKING:
@@ -33,15 +35,19 @@ PROG = "python -m hybridspec.bench.speed"
 def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Parse, measure, report; the exit code is as the help says."""
     try:
+        if sys.stdout is None:
+            raise HybridSpecError(
+                "Standard output is closed; the report has no place to go. Send it to a file, or "
+                "to /dev/null."
+            )
         return bench(parse(arguments, prog))
     except HybridSpecError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        note("Error: " + " ".join(str(error).split("\n")))
         return 2
     except KeyboardInterrupt:
-        print("Interrupted before anything was measured.", file=sys.stderr)
+        note("Interrupted before anything was measured.")
         return 130
-    except BrokenPipeError:  # the reader of the tables left; the results are on disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ReaderGone:  # the results are on disk
         return 141
 
 
@@ -49,30 +55,30 @@ def bench(options: SpeedOptions) -> int:
     """Run what is left to run, write DIR/speed.json and print the report.
 
     Returns:
-        0 when all answers are equal, 1 when some differ, 130 when interrupted.
+        0 when no answer differs, 1 when some do, 130 when interrupted.
 
     Raises:
-        HybridSpecError: bad input, or results that cannot be kept.
+        HybridSpecError: bad input, or results that cannot be kept. ReaderGone: as `output.write`.
     """
-    plan, journal = _prepare(options)
-    try:
-        found = _measure(plan, journal)
-    except KeyboardInterrupt:
-        print(_interrupted(plan, journal), file=sys.stderr)
-        return 130
-    return _report(plan, journal, found)
-
-
-def _prepare(options: SpeedOptions) -> tuple[Plan, Journal]:
-    """All that can be refused is refused here, before any weight is loaded."""
     if options.plot:
         from hybridspec.bench.plot import check_matplotlib
 
         check_matplotlib()
     prompts = _prompts(options)
+    with locked(options.out):
+        plan, journal = _prepare(options, prompts)
+        try:
+            return _report(plan, journal, _measure(plan, journal))
+        except KeyboardInterrupt:
+            note(_interrupted(plan, journal))
+            return 130
+
+
+def _prepare(options: SpeedOptions, prompts: Sequence[Prompt]) -> tuple[Plan, Journal]:
+    """All that can be refused is refused here, before any weight is loaded."""
     startup = None
     if options.startup and (options.force or not holds_startup(options.out)):
-        print("Measuring the start of `hybridspec generate` ...", file=sys.stderr)
+        note("Measuring the start of `hybridspec generate` ...")
         startup = measure_startup(options)
     from hybridspec.bench.setup import make_plan
 
@@ -116,7 +122,7 @@ def _with_gaps(
     from hybridspec.bench import equality, measure
 
     encoded = measure.encode(engine, plan)
-    print("Some answers differ; looking how near the ties were ...", file=sys.stderr)
+    note("Some answers differ; looking how near the ties were ...")
     return equality.with_gaps(
         found,
         equality.references(records, plan.options.baseline),
@@ -125,18 +131,31 @@ def _with_gaps(
 
 
 def _report(plan: Plan, journal: Journal, found: list[Difference]) -> int:
-    from hybridspec.bench.report import show
-    from hybridspec.bench.results import assemble, summary
+    from hybridspec.bench.results import assemble
 
     results = assemble(plan, journal, found)
     path = plan.options.out / RESULTS
     write_atomically(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    pictures = _plot(results, plan.options)
-    show(results)
-    for picture in pictures:
-        print(f"Drew {picture}")
-    print(json.dumps(summary(results, str(path)), ensure_ascii=False), flush=True)
+    try:
+        _show(results, plan.options, path, journal.path)
+    except HybridSpecError as error:
+        raise HybridSpecError(f"{error} The results are kept in {path}.") from None
     return 1 if found else 0
+
+
+def _show(results: dict[str, Any], options: SpeedOptions, path: Path, records: Path) -> None:
+    """Report, pictures and last line. The document is on disk already, whatever fails here."""
+    from hybridspec.bench.report import show
+    from hybridspec.bench.results import summary
+
+    show(results)
+    for picture in _plot(results, options):
+        write(f"Drew {picture}\n")
+    write(
+        f"Figures: {path}. Every generation: {records}; the same command with more --repeats, "
+        "--startup or --plot adds to it.\n"
+    )
+    write_json(json.dumps(summary(results, str(path)), ensure_ascii=False) + "\n")
 
 
 def _plot(results: dict[str, Any], options: SpeedOptions) -> list[Path]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from hybridspec.cli.output import write
+
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 # The parser of the bench itself reads everything, `--help` included: one list of options, which
 # also serves `python -m hybridspec.bench.speed` where typer is not installed.
@@ -14,7 +16,7 @@ PASS_ALL = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 def bench(context: typer.Context) -> None:
     """Measure on this machine."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        write(context.get_help() + "\n")
 
 
 @app.command("speed", context_settings=PASS_ALL, add_help_option=False)

@@ -1,0 +1,146 @@
+"""The command line of the speed bench. Imports no torch: `--help` is instant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hybridspec.bench import prompts
+from hybridspec.bench.options import WARMUP, SpeedOptions
+from hybridspec.cli.output import note, write
+
+SWEEP = ("ar", *(f"static:{w}" for w in (2, 3, 4, 5, 6, 7, 8, 12, 16)), "dflash")
+
+DESCRIPTION = """\
+Measure decoding systems against each other on the same prompts, greedily, and check that all give
+the same tokens. The systems take turns, prompt by prompt. Results go to DIR/speed.json, every
+generation to DIR/speed.records.jsonl. The same command goes on where a run was interrupted, or adds
+--repeats, --startup and --plot to a finished one. What would not compare is refused: other options,
+prompts, checkpoints or code, another machine, or another number of threads (--threads, or
+OMP_NUM_THREADS where torch chooses)."""
+EPILOG = """\
+Counting: W and w count target inputs of a round, the anchor and w - 1 drafts; an acceptance of A
+drafts emits A + 1 tokens. Speed is all decode tokens over all decode seconds; a decode token is any
+after an answer's first. The last line on stdout is one JSON document.
+
+Exit code: 0 when no answer differs, 1 when some do, 2 for what cannot be used, 130 after Ctrl-C,
+141 when the reader of stdout went away."""
+
+
+def parse(arguments: Sequence[str] | None, prog: str) -> SpeedOptions:
+    """The options of a command line. Wrong syntax exits with code 2.
+
+    Raises:
+        RequestError: a value out of range.
+    """
+    values = vars(_parser(prog).parse_args(arguments))
+    values["systems"] = _systems(values["systems"])
+    values["categories"] = _names(values["categories"])
+    return SpeedOptions(**values)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, whose own way to write passes over a stream that is closed or full."""
+
+    def print_help(self, file: Any = None) -> None:
+        write(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        note(f"{self.format_usage()}{self.prog}: error: {message}")
+        self.exit(2)
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=prog,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_what(parser.add_argument_group("what is measured"))
+    _add_where(parser.add_argument_group("the pair and the machine"))
+    _add_how(parser.add_argument_group("how it is measured"))
+    return parser
+
+
+def _add_what(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--systems",
+        metavar="A,B",
+        default="ar,static:4,dflash",
+        help="ar, static:W, dflash, or sweep for ar, dflash and all useful W (%(default)s)",
+    )
+    add(
+        "--prompts",
+        metavar="FILE",
+        type=Path,
+        default=prompts.DEFAULT,
+        help=f"JSONL, a line {prompts.SHAPE} (the 21 of the package)".replace("%", "%%"),
+    )
+    add("--split", metavar="NAME", help="only prompts whose split is NAME")
+    add("--categories", metavar="A,B", default="", help="only prompts of these categories")
+    add("--limit", metavar="N", type=int, help="at most N prompts; the categories take turns")
+    add("--max-tokens", metavar="N", type=int, default=256, help="longest answer (%(default)s)")
+    chat = group.add_mutually_exclusive_group()
+    chat.add_argument(
+        "--chat",
+        action="store_true",
+        default=None,
+        help="prompts through the chat template (the default where the checkpoint has one)",
+    )
+    chat.add_argument("--raw", dest="chat", action="store_false", help="prompts as plain text")
+    add("--thinking", action="store_true", help="let the chat template ask for thoughts first")
+
+
+def _add_where(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--model", metavar="PATH", help="target folder or Hub id (the embedded pair)")
+    add("--draft", metavar="PATH", help="drafter folder or Hub id")
+    add("--revision", metavar="REV", help="revision of --model on the Hub")
+    add("--draft-revision", metavar="REV", help="revision of --draft on the Hub")
+    add("--device", default="auto", help="cpu, cuda, cuda:1 (a GPU where there is one)")
+    add("--dtype", default="auto", help="float32, bfloat16, float16, float64 (by the device)")
+    add(
+        "--threads",
+        metavar="N",
+        type=int,
+        help="CPU threads (OMP_NUM_THREADS, else by torch)",
+    )
+
+
+def _add_how(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--out", metavar="DIR", type=Path, required=True, help="folder of the results")
+    add("--repeats", metavar="N", type=int, default=1, help="runs of everything (%(default)s)")
+    add(
+        "--warmup",
+        metavar="N",
+        type=int,
+        default=WARMUP,
+        help=f"generations run first and discarded, at least {WARMUP} (%(default)s)",
+    )
+    add(
+        "--startup",
+        action="store_true",
+        help="first measure process start to first token, and memory, of `hybridspec generate`",
+    )
+    add("--plot", action="store_true", help="draw the results as PNG and SVG (needs matplotlib)")
+    add("--force", action="store_true", help="discard what DIR holds of an earlier bench")
+
+
+def _systems(text: str) -> tuple[str, ...]:
+    """Names in order; `sweep` stands for its list, without those that are named besides."""
+    names = _names(text)
+    if "sweep" not in names:
+        return names
+    at = names.index("sweep")
+    rest = names[:at] + names[at + 1 :]
+    return names[:at] + tuple(s for s in SWEEP if s not in rest) + names[at + 1 :]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
