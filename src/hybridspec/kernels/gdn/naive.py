@@ -19,19 +19,23 @@ def recurrent(
     """Verify token by token (`exact`): the result of a token depends on no later token and on no w.
 
     Returns the outputs o [w, VH, dv] and the factors z [w, VH, dv]; `state` is left as it is.
-    Source: paper equation 2 (the gated delta rule).
+    Source: paper equation 2 (the gated delta rule). With S' = alpha S, z = beta (v - S' k) and
+    S = S' + z k^T, the output is S q = S' q + z (k . q): one product reads S' for both.
     """
-    w, key_heads, dk = k.shape
+    key_heads, dk = k.shape[1:]
     value_heads, dv = v.shape[1:]
-    rows = (key_heads, value_heads // key_heads * dv)
-    alpha = _alpha(g)[:, :, None, None]
+    rows = (key_heads, value_heads // key_heads * dv, dk)
+    alpha, rate = _alpha(g)[..., None, None], beta.unsqueeze(-1)
+    pairs = torch.stack((k, q), -1)  # [w, KH, dk, 2]
+    overlap = (k * q).sum(-1).repeat_interleave(value_heads // key_heads, -1).unsqueeze(-1)
     o, z = torch.empty_like(v), torch.empty_like(v)
-    for t in range(w):
-        state = state * alpha[t]
-        read = torch.bmm(state.view(*rows, dk), k[t].unsqueeze(-1)).view(value_heads, dv)
-        torch.mul(v[t] - read, beta[t].unsqueeze(-1), out=z[t])
-        state = _rank_one(state, z[t], k[t])
-        o[t] = torch.bmm(state.view(*rows, dk), q[t].unsqueeze(-1)).view(value_heads, dv)
+    last = len(v) - 1
+    for t, pair in enumerate(pairs):
+        reads = torch.bmm(state.view(rows), pair).view(value_heads, dv, 2).mul_(alpha[t])
+        z_t = torch.sub(v[t], reads[..., 0], out=z[t]).mul_(rate[t])
+        torch.addcmul(reads[..., 1], z_t, overlap[t], out=o[t])
+        if t < last:
+            state = _rank_one(state * alpha[t], z_t, k[t])
     return o, z
 
 
