@@ -1,0 +1,97 @@
+"""A dense trace: at every position of plain decoding's answers, what a round from there would see.
+
+Positions are those of plain decoding, so the trace can replay any policy's walk: a round at
+position t that verifies w inputs accepts min(A_D, w - 1) drafts and goes on at t + that + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Trace:
+    """N positions of several answers, end to end.
+
+    Attributes:
+        prompt: [N] int32, which prompt's answer; the positions of one lie together, in order.
+        left: [N] int32, tokens of the answer that follow this position's anchor.
+        confidence: [N, D] float32, top-1 probabilities of the proposal block.
+        entropy: [N, D] float32, nats.
+        accepted: [N] int16, A_D: leading drafts that equal the target's tokens, never cut.
+        experts: [N, L, W, k] unsigned, the experts of every input of a w = W verification in every
+            mixture-of-experts layer.
+    """
+
+    prompt: NDArray[np.int32]
+    left: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+    accepted: NDArray[np.int16]
+    experts: NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.prompt)
+
+    @property
+    def drafts(self) -> int:
+        """D."""
+        return int(self.confidence.shape[1])
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """[N] rounds that neither an end of the text nor a limit cuts short."""
+        mask: NDArray[np.bool_] = self.accepted + 1 <= self.left
+        return mask
+
+    def take(self, index: NDArray[np.integer] | NDArray[np.bool_]) -> Trace:
+        """Some positions."""
+        return Trace(**{name: array[index] for name, array in _arrays(self).items()})
+
+    def starts(self) -> NDArray[np.intp]:
+        """First position of each answer."""
+        return np.flatnonzero(np.diff(self.prompt, prepend=self.prompt[:1] - 1))
+
+    def walk(self, w: int) -> NDArray[np.intp]:
+        """The positions at which rounds of fixed length w begin."""
+        return np.fromiter(self._walk(w), np.intp)
+
+    def _walk(self, w: int) -> Iterator[int]:
+        bounds = [*self.starts(), len(self)]
+        for start, end in pairwise(bounds):
+            at = start
+            while at < end:
+                yield at
+                at += min(int(self.accepted[at]), w - 1) + 1
+
+    def save(self, path: Path) -> None:
+        """Write to `path`, through a file beside it: an interruption leaves the old one whole."""
+        early = path.with_name(path.name + ".part")
+        with early.open("wb") as file:
+            np.savez_compressed(file, schema=SCHEMA, **_arrays(self))
+        early.replace(path)
+
+    @staticmethod
+    def load(path: Path) -> Trace:
+        """Read what `save` wrote."""
+        with np.load(path) as data:
+            return Trace(**{f.name: data[f.name] for f in fields(Trace)})
+
+
+def joined(parts: list[Trace]) -> Trace:
+    """Several traces as one."""
+    arrays = [_arrays(part) for part in parts]
+    return Trace(**{name: np.concatenate([a[name] for a in arrays]) for name in arrays[0]})
+
+
+def _arrays(trace: Trace) -> dict[str, NDArray[Any]]:
+    return {f.name: getattr(trace, f.name) for f in fields(trace)}
