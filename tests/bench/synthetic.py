@@ -71,7 +71,7 @@ def synthetic_results(
 
 
 def _record(key: Key, category: str, generator: random.Random) -> Record:
-    longest = {"ar": 1, "dflash": 16}.get(key.system) or int(key.system.partition(":")[2])
+    longest = {"ar": 1, "dflash": 16}.get(key.system) or int(key.system.split(":")[1])
     rounds: list[tuple[int, int]] = []
     while (left := 40 - sum(a + 1 for _, a in rounds)) > 0:
         w = min(longest, left)

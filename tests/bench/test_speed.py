@@ -287,7 +287,7 @@ def test_plots_and_startup_are_part_of_the_bench(command, out, capsys, monkeypat
 def test_a_missing_matplotlib_is_said_before_anything_runs(command, out, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main([*command, "--plot"]) == 2
-    assert "needs matplotlib" in capsys.readouterr().err
+    assert "need matplotlib" in capsys.readouterr().err
     assert not out.exists()
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from hybridspec.errors import RequestError
 
+SCHEMA = "hybridspec.bench.speed/1"  # of the document in
+RESULTS = "speed.json"
 LOCK = "speed.lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from hybridspec.bench.equality import Difference, compared
 from hybridspec.bench.figures import Figures, costs, figures
+from hybridspec.bench.files import SCHEMA
 from hybridspec.bench.journal import Journal
 from hybridspec.bench.records import Record
 from hybridspec.bench.setup import Plan
 
-SCHEMA = "hybridspec.bench.speed/1"
 COUNTING = (
     "w counts target inputs of a round, the anchor included; acceptance counts accepted drafts; "
     "the acceptance length is what a round emits, one more. Tokens per second: decode tokens (all "

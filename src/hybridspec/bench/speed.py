@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.bench.arguments import parse
-from hybridspec.bench.files import locked, write_atomically
+from hybridspec.bench.files import RESULTS, locked, write_atomically
 from hybridspec.bench.journal import Journal, holds_startup
 from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.progress import Progress
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hybridspec.bench.setup import Plan
     from hybridspec.engine import Engine
 
-RESULTS = "speed.json"
 PROG = "python -m hybridspec.bench.speed"
 
 
@@ -153,7 +152,7 @@ def _show(results: dict[str, Any], options: SpeedOptions, path: Path, records: P
         write(f"Drew {picture}\n")
     write(
         f"Figures: {path}. Every generation: {records}; the same command with more --repeats, "
-        "--startup or --plot adds to it.\n"
+        "--startup or --plot adds to it. `hybridspec bench plot` needs the figures alone.\n"
     )
     write_json(json.dumps(summary(results, str(path)), ensure_ascii=False) + "\n")
 

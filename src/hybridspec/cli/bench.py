@@ -1,6 +1,9 @@
-"""`hybridspec bench VERB`: measure on this machine. The options are those of `hybridspec.bench`."""
+"""`hybridspec bench VERB`: measure on this machine. The bench itself has the options of `speed`."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -25,3 +28,16 @@ def speed(context: typer.Context) -> None:
     from hybridspec.bench.speed import main
 
     raise typer.Exit(main(context.args, "hybridspec bench speed"))
+
+
+@app.command("plot")
+def plot(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where `bench speed` wrote speed.json.")
+    ],
+) -> None:
+    """Draw the pictures of a finished bench (again), from its speed.json alone."""
+    from hybridspec.bench.redraw import redraw
+
+    for picture in redraw(folder):
+        write(f"Drew {picture}\n")
