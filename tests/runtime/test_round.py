@@ -14,6 +14,7 @@ import hybridspec.stream
 from builders import random_target
 from committed import EXACT, assert_committed
 from hybridspec.core import SamplingParams
+from hybridspec.policy.length import Choice
 from hybridspec.runtime.check import distances
 from hybridspec.runtime.state import TargetState, W
 from hybridspec.systems import System
@@ -138,16 +139,16 @@ class Corrected:
     scored: bool = True
     seen: list[int] = field(default_factory=list)
 
-    def select(self, proposal) -> int:
+    def select(self, proposal) -> Choice:
         if proposal is None:
-            return 1
+            return Choice(1)
         assert proposal.confidence is not None
         assert proposal.entropy is not None
-        return 1 + len(self.seen) % (self.longest - self.lookahead)
+        return Choice(1 + len(self.seen) % (self.longest - self.lookahead))
 
-    def correct(self, w0: int, experts: Tensor) -> int:
+    def correct(self, choice: Choice, experts: Tensor) -> int:
         self.seen.append(len(experts))
-        return w0 + (self.lookahead if len(self.seen) % 2 else 0)
+        return choice.w0 + (self.lookahead if len(self.seen) % 2 else 0)
 
 
 @pytest.mark.parametrize("form", FORMS)

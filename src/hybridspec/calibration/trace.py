@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True)
 class Trace:
@@ -77,7 +75,7 @@ class Trace:
         """Write to `path`, through a file beside it: an interruption leaves the old one whole."""
         early = path.with_name(path.name + ".part")
         with early.open("wb") as file:
-            np.savez_compressed(file, schema=SCHEMA, **_arrays(self))
+            np.savez_compressed(file, allow_pickle=False, **_arrays(self))
         early.replace(path)
 
     @staticmethod

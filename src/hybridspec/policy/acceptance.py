@@ -7,6 +7,7 @@ entropy. On tensors throughout, so that nothing is read back from a device.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -37,17 +38,22 @@ class IsotonicCurves:
         return out.t().reshape(confidence.shape)
 
 
+@lru_cache(maxsize=8)
+def _averaging(drafts: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[M, M]: row i gives hbar_i from h_1..h_M, so that one product replaces a loop."""
+    rows = [torch.eye(drafts, dtype=torch.float64)[0]]
+    for i in range(drafts - 1):
+        rows.append((torch.eye(drafts, dtype=torch.float64)[i] + rows[-1]) / 2)
+    return torch.stack(rows).to(device, dtype)
+
+
 def mean_entropy_before(entropy: Tensor) -> Tensor:
     """The moving average of the drafts before each one: hbar_{i-1} for i = 1..M, [..., M].
 
     hbar_0 = h_1 and hbar_i = (h_i + hbar_{i-1}) / 2 (appendix A.2).
     """
-    h, mean, out = entropy.clamp_min(MIN_ENTROPY), None, []
-    for step in h.unbind(-1):
-        mean = step if mean is None else mean
-        out.append(mean)
-        mean = (step + mean) / 2
-    return torch.stack(out, -1)
+    h = entropy.clamp_min(MIN_ENTROPY)
+    return h @ _averaging(h.shape[-1], h.dtype, h.device).t()
 
 
 def features(calibrated: Tensor, entropy: Tensor, block: int) -> Tensor:

@@ -13,6 +13,17 @@ from torch import Tensor
 from hybridspec.core import Proposal
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a policy chose before Stage 0, and what it must remember for the correction.
+
+    w0: the nominal length. prefix: [M] the probabilities p_i it saw, if it estimated any.
+    """
+
+    w0: int
+    prefix: Tensor | None = None
+
+
 class LengthPolicy(Protocol):
     """Chooses how many inputs a round verifies (paper Algorithm 1, lines 2 to 5).
 
@@ -34,25 +45,30 @@ class LengthPolicy(Protocol):
     def scored(self) -> bool:
         """See above."""
 
-    def select(self, proposal: Proposal | None) -> int:
+    def select(self, proposal: Proposal | None) -> Choice:
         """w0, from the proposal alone; None when nothing was drafted."""
 
-    def correct(self, w0: int, experts: Tensor) -> int:
+    def correct(self, choice: Choice, experts: Tensor) -> int:
         """w, after the first router: experts [u, k] of layer 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedLength:
-    """The same length every round: `ar` at 1, `dflash` at the block size, `static:W` between."""
+    """The same length every round: `ar` at 1, `dflash` at the block size, `static:W` between.
+
+    `length` is that length where the drafter is to propose for a longer one, as it must for a
+    policy that chooses: so a calibration measures what such a policy will pay.
+    """
 
     longest: int
+    length: int = 0
     lookahead: int = 0
     scored: bool = False
 
-    def select(self, proposal: Proposal | None) -> int:
+    def select(self, proposal: Proposal | None) -> Choice:
         """The fixed length."""
-        return self.longest
+        return Choice(self.length or self.longest)
 
-    def correct(self, w0: int, experts: Tensor) -> int:
+    def correct(self, choice: Choice, experts: Tensor) -> int:
         """No correction."""
-        return w0
+        return choice.w0

@@ -68,17 +68,24 @@ class CorrectionTables:
 
 
 def correct(
-    w0: Tensor, experts: Tensor, prefix: Tensor, cost: Tensor, rho: float, tables: CorrectionTables
+    w0: int | Tensor,
+    experts: Tensor,
+    prefix: Tensor,
+    cost: Tensor,
+    rho: float | Tensor,
+    tables: CorrectionTables,
 ) -> Tensor:
     """w_c: w0 + 1 if the extra draft is worth its cost now that its experts are known, else w0.
 
     experts: [u, k] of layer 0; where u <= w0, Stage 0 did not see the extra draft: w0 stays.
     Source: equation 6.
     """
-    if experts.shape[0] <= int(w0):
-        return w0
-    added = tables.added_cost(w0, new_experts(experts, w0), cost)
-    return w0 + (prefix[w0 - 1] > rho * added).long()
+    rows = experts.shape[0]
+    w0 = torch.as_tensor(w0, device=experts.device)
+    row = w0.clamp(max=rows - 1)  # an index that exists, whatever comes of it
+    added = tables.added_cost(row, new_experts(experts, row), cost)
+    worth = prefix[row - 1] > rho * added
+    return w0 + (worth & (w0 < rows)).long()
 
 
 def pooled_rate(prefix: Tensor, cost: Tensor, fixed: float, choices: Tensor) -> Tensor:

@@ -57,13 +57,12 @@ class Rounds:
         """
         policy, verifier, slot = self.system.policy, self.system.verifier, sequence.slot
         proposal = self._propose(sequence, min(policy.longest, remaining) - 1)
-        w0 = policy.select(proposal)
-        u = min(
-            w0 + policy.lookahead, remaining, 1 if proposal is None else 1 + len(proposal.tokens)
-        )
+        choice = policy.select(proposal)
+        drafted = 0 if proposal is None else len(proposal.tokens)
+        u = min(choice.w0 + policy.lookahead, remaining, 1 + drafted)
 
         stage0 = self.target.stage0(self._inputs(sequence, proposal, u), slot, verifier)
-        w = min(policy.correct(w0, stage0.experts), u)
+        w = min(policy.correct(choice, stage0.experts), u)
         out = self.target.stage1(stage0, w, slot, verifier)
 
         verdict = self._verdict(sequence, proposal, out, w)
