@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridspec.checkpoint.fields import Fields, agreed, read_json
+from hybridspec.checkpoint.fields import Fields, agreed
 from hybridspec.errors import CheckpointError
+from hybridspec.jsonfile import read_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,11 @@
-"""Typed reading of a JSON file: every complaint names file, field and what was expected."""
+"""Typed reading of a JSON object: every complaint names file, field and what was expected."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from hybridspec.errors import CheckpointError
-
-
-def read_json(path: Path) -> dict[str, object]:
-    """Reads a JSON object.
-
-    Raises:
-        CheckpointError: the file cannot be read, is not JSON, or holds no object.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read as JSON: {error}.") from None
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path} holds a JSON {type(data).__name__}; expected an object.")
-    return data
-
+from hybridspec.jsonfile import shown
 
 MAX_SIZE, MAX_POSITIONS, MAX_LAYERS = 2**20, 2**30, 2**10
 
@@ -49,7 +32,7 @@ class Fields:
     def problem(self, name: str, expected: str) -> CheckpointError:
         """The sentence for a field whose value cannot be used."""
         value = self.get(name)
-        found = "missing" if value is None else json.dumps(value)
+        found = "missing" if value is None else shown(value)
         return CheckpointError(f"{self.where}: {name} is {found}; expected {expected}.")
 
     def section(self, name: str) -> Fields:
@@ -105,7 +88,7 @@ class Fields:
         """Refuses, by name, any value but the supported one. An absent field passes."""
         value = self.get(name)
         if value is not None and value != supported:
-            raise self.problem(name, f"{json.dumps(supported)}, the only value supported")
+            raise self.problem(name, f"{shown(supported)}, the only value supported")
 
 
 def agreed(name: str, places: Sequence[Fields]) -> Fields:
@@ -120,7 +103,7 @@ def agreed(name: str, places: Sequence[Fields]) -> Fields:
     for other in holders[1:]:
         if other.get(name) != holders[0].get(name):
             raise CheckpointError(
-                f"{name} is {json.dumps(holders[0].get(name))} in {holders[0].where} but "
-                f"{json.dumps(other.get(name))} in {other.where}; expected the same value twice."
+                f"{name} is {shown(holders[0].get(name))} in {holders[0].where} but "
+                f"{shown(other.get(name))} in {other.where}; expected the same value twice."
             )
     return holders[0] if holders else places[0]

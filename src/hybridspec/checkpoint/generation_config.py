@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridspec.checkpoint.fields import Fields, read_json
+from hybridspec.checkpoint.fields import Fields
 from hybridspec.errors import CheckpointError
+from hybridspec.jsonfile import read_json
 
 
 @dataclass(frozen=True, slots=True)

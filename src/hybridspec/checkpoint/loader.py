@@ -24,7 +24,7 @@ from hybridspec.checkpoint.progress import progress_bar
 from hybridspec.checkpoint.shards import open_shards
 from hybridspec.checkpoint.source import resolve
 from hybridspec.checkpoint.target_config import read_target_config
-from hybridspec.errors import CheckpointError
+from hybridspec.errors import CheckpointError, said_by
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
@@ -165,7 +165,9 @@ def _mapped(moves: Sequence[Move]) -> Iterator[tuple[Move, Tensor]]:
                 for move in group:
                     yield move, file.get_tensor(move.entry.name)
         except SafetensorError as error:
-            raise CheckpointError(f"{path} is damaged: {error}. Download the file again.") from None
+            raise CheckpointError(
+                f"{path} is damaged: {said_by(error)}. Download the file again."
+            ) from None
 
 
 def _pieces(tensor: Tensor) -> Iterator[Tensor]:

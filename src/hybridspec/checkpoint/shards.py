@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from hybridspec.checkpoint.fields import read_json
 from hybridspec.checkpoint.header import Shard, read_shard
 from hybridspec.checkpoint.wording import first_few
 from hybridspec.errors import CheckpointError
+from hybridspec.jsonfile import read_json
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

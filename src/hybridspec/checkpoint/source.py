@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hybridspec.errors import CheckpointError
+from hybridspec.errors import CheckpointError, said_by
 
 # What the engine reads: settings, weights, the tokenizer and its chat template.
 WANTED = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "tokenizer.model"]
@@ -53,7 +53,7 @@ def _local_folder(text: str) -> Path | None:
                 f"The folder {text} is empty; expected config.json and *.safetensors files."
             )
     except (OSError, RuntimeError) as error:  # no permission, an impossible path, no such user
-        raise CheckpointError(f"{text} cannot be read: {_first_line(error)}.") from None
+        raise CheckpointError(f"{text} cannot be read: {said_by(error)}.") from None
     return path
 
 
@@ -106,9 +106,9 @@ def _hub_answer(error: Exception, repo: str, revision: str | None) -> str | None
             f"The Hub does not show {repo} to this user; set HF_TOKEN to a token that may read it."
         )
     if isinstance(error, errors.HfHubHTTPError):
-        return f"The Hub did not serve {repo}: {_first_line(error)}. Try again later."
+        return f"The Hub did not serve {repo}: {said_by(error)}. Try again later."
     if isinstance(error, errors.HFValidationError):
-        return f"{repo!r} is not a valid Hub id: {_first_line(error)}."
+        return f"{repo!r} is not a valid Hub id: {said_by(error)}."
     return None
 
 
@@ -126,9 +126,4 @@ def _cache_answer(error: Exception, repo: str, revision: str | None) -> str:
     unreachable = isinstance(error, errors.LocalEntryNotFoundError | ConnectionError)
     if unreachable or not isinstance(error, OSError):
         return f"{absent} the Hub cannot be reached; check the path, or the network and try again."
-    return f"{named} cannot be stored in the Hub cache {cache}: {_first_line(error)}."
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else repr(error)
+    return f"{named} cannot be stored in the Hub cache {cache}: {said_by(error)}."
