@@ -108,6 +108,24 @@ def test_a_template_that_fails_is_told_as_a_sentence(source):
         ChatTemplate(source, {}).render([USER])
 
 
+def test_what_the_template_says_has_one_end_mark(tokenizer):
+    with pytest.raises(RequestError, match=r"must come first\. Check"):
+        tokenizer.render_chat([USER, {"role": "system", "content": "x"}])
+
+
+DEEP = [
+    "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
+    "{% for a in b %}" * 60 + "{% endfor %}" * 60,  # Python's own limit is 20
+    "{{ " + "9" * 5000 + " }}",
+]
+
+
+@pytest.mark.parametrize("source", DEEP, ids=["brackets", "blocks", "digits"])
+def test_a_template_that_only_python_refuses(source):
+    with pytest.raises(CheckpointError, match="chat template cannot be read"):
+        ChatTemplate(source, {})
+
+
 @pytest.mark.parametrize("source", ["{% for %}", "{{", "{% generation %}", "{{ x | unknown }}"])
 def test_a_template_that_is_none(source):
     with pytest.raises(CheckpointError, match="chat template cannot be read"):

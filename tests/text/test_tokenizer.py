@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import tokenizers
 from small_tokenizer import CONFIG, SPECIAL, small_bpe, write
@@ -111,7 +113,28 @@ def test_truncated_tokenizer(tmp_path):
         Tokenizer.from_dir(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe\x00"])
+def damaged(directory, **changes):
+    path = write(directory) / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return directory
+
+
+def test_a_tokenizer_that_makes_the_library_panic(tmp_path):
+    """A panic in Rust is no Exception of Python's, and comes while reading or only in use."""
+    broken = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json cannot be read"):
+        Tokenizer.from_dir(damaged(tmp_path, normalizer=broken))
+    single = [{"SpecialToken": {"id": "gone", "type_id": 0}}]
+    lacking = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {}}
+    reader = Tokenizer.from_dir(damaged(tmp_path, post_processor=lacking))
+    with pytest.raises(CheckpointError, match="tokenizer fails on this text"):
+        reader.encode("fox")
+
+
+NESTED = (b'{"a":' + b"[" * 100_000, b'{"a":' + b"[" * 500 + b"]" * 500 + b"}")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe\x00", *NESTED])
 def test_damaged_configuration(tmp_path, content):
     (write(tmp_path) / "tokenizer_config.json").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"tokenizer_config\.json"):

@@ -12,9 +12,8 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hybridspec.errors import CheckpointError, RequestError
-
-Message = Mapping[str, Any]
+from hybridspec.errors import CheckpointError, RequestError, said_by
+from hybridspec.text.messages import Message, check_roles
 
 
 class ChatTemplate:
@@ -24,15 +23,16 @@ class ChatTemplate:
         """Compile `source`; `special_tokens` (`eos_token` and the like) are visible to it.
 
         Raises:
-            CheckpointError: the template is not valid Jinja.
+            CheckpointError: the template is not valid Jinja, or nested too deeply.
         """
         self._special_tokens = dict(special_tokens)
         try:
             self._template = _environment().from_string(source)
-        except TemplateSyntaxError as error:
+        except Exception as error:  # of Jinja, or of the Python that it makes of the template
+            line = f" (line {error.lineno})" if isinstance(error, TemplateSyntaxError) else ""
             raise CheckpointError(
-                f"The chat template cannot be read: {error.message} (line {error.lineno}). "
-                "Download the tokenizer files again, or give the prompt without --chat."
+                f"The chat template cannot be read: {said_by(error)}{line}. "
+                "Download the tokenizer files again."
             ) from error
 
     def render(
@@ -56,7 +56,7 @@ class ChatTemplate:
         Raises:
             RequestError: no messages, a message without a role, or one the template refuses.
         """
-        _check_messages(messages)
+        check_roles(messages)
         if enable_thinking is not None:
             variables["enable_thinking"] = enable_thinking
         known = {**self._special_tokens, "documents": None, **variables}
@@ -66,7 +66,7 @@ class ChatTemplate:
             )
         except Exception as error:  # a template is foreign code: it may fail in any way
             raise RequestError(
-                f"The chat template refuses these messages: {error}. "
+                f"The chat template refuses these messages: {said_by(error)}. "
                 "Check their roles, order and contents."
             ) from error
 
@@ -114,31 +114,3 @@ def _raise_exception(message: str) -> NoReturn:
 
 def _strftime_now(form: str) -> str:
     return datetime.now().strftime(form)
-
-
-def _check_messages(messages: Sequence[Message]) -> None:
-    if not messages:
-        raise RequestError("The conversation is empty; expected at least one message.")
-    for index, message in enumerate(messages):
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise RequestError(
-                f"Message {index} has no role; expected an object such as "
-                '{"role": "user", "content": "Hello"}.'
-            )
-
-
-def check_text_only(messages: Sequence[Message]) -> None:
-    """Refuse what is not text: a template would turn an image into a placeholder nobody fills.
-
-    Raises:
-        RequestError: a message holds an image, video or anything else beside text.
-    """
-    for index, message in enumerate(messages):
-        content = message.get("content")
-        for part in content if isinstance(content, list) else []:
-            kind = part.get("type") if isinstance(part, Mapping) else None
-            if kind != "text":
-                raise RequestError(
-                    f"Message {index} has content of the type {kind!r}; only text is supported. "
-                    "Leave images, video and audio out."
-                )

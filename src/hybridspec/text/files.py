@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
-from hybridspec.errors import CheckpointError
+from hybridspec.errors import CheckpointError, said_by
+from hybridspec.jsonfile import read_json
 
 NAMED_SPECIALS = (
     "bos_token",
@@ -35,10 +35,17 @@ def read_backend(path: Path) -> tokenizers.Tokenizer:
         )
     try:
         return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises plain Exception
+    except BaseException as error:  # tokenizers raises plain Exception, and Rust's panics
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         raise CheckpointError(
-            f"{path} cannot be read as a tokenizer: {error}. Download it again."
+            f"{path} cannot be read as a tokenizer: {said_by(error)}. Download it again."
         ) from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust gave up; the class is no Exception and cannot be imported."""
+    return type(error).__name__ == "PanicException"
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -47,15 +54,7 @@ def read_config(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: the file holds no JSON object.
     """
-    if not path.is_file():
-        return {}
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}. Download it again.") from error
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{path} holds no JSON object. Download it again.")
-    return config
+    return read_json(path) if path.is_file() else {}
 
 
 def special_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +87,7 @@ def chat_template(directory: Path, config: Mapping[str, Any]) -> str | None:
             return path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"{path} cannot be read as text: {error}. Download it again."
+                f"{path} cannot be read as text: {said_by(error)}. Download it again."
             ) from error
     found = config.get("chat_template")
     if isinstance(found, list):  # several templates by name

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybridspec.errors import RequestError
-from hybridspec.text.chat import check_text_only
+from hybridspec.text.messages import as_text
 from hybridspec.text.tokenizer import Tokenizer
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
@@ -37,9 +37,9 @@ def encode_prompt(
     if not prompt:
         raise RequestError("The prompt is empty; expected at least one token or message.")
     if all(isinstance(part, Mapping) for part in prompt):
-        check_text_only(prompt)
-        text = _needed(tokenizer).render_chat(prompt, enable_thinking=enable_thinking)
-        ids = _needed(tokenizer).encode(text, add_special_tokens=False)
+        model = _needed(tokenizer)
+        text = model.render_chat(as_text(prompt), enable_thinking=enable_thinking)
+        ids = model.encode(text, add_special_tokens=False)
         return _in_range(ids, vocab_size)
     return _ids(prompt, vocab_size, chat)
 

@@ -9,10 +9,17 @@ from typing import Any, Self
 import tokenizers
 from tokenizers import decoders
 
-from hybridspec.errors import CheckpointError, RequestError
-from hybridspec.text.chat import ChatTemplate, Message
+from hybridspec.errors import CheckpointError, RequestError, said_by
+from hybridspec.text.chat import ChatTemplate
 from hybridspec.text.detokenize import Detokenizer, bytes_of_token
-from hybridspec.text.files import chat_template, read_backend, read_config, special_tokens
+from hybridspec.text.files import (
+    chat_template,
+    is_panic,
+    read_backend,
+    read_config,
+    special_tokens,
+)
+from hybridspec.text.messages import Message
 
 
 class Tokenizer:
@@ -86,15 +93,23 @@ class Tokenizer:
 
         Raises:
             RequestError: the text holds a lone surrogate, which is no character.
+            CheckpointError: the tokenizer is damaged in a way that shows only now.
         """
         try:
             text.encode()
+            return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
         except UnicodeEncodeError as error:
             raise RequestError(
                 f"The text is not valid Unicode at character {error.start}: {error.reason}. "
                 "Give the prompt as UTF-8 text."
             ) from error
-        return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        except BaseException as error:
+            if is_panic(error):
+                raise CheckpointError(
+                    f"The tokenizer fails on this text: {said_by(error)}. Download the "
+                    "checkpoint's tokenizer files again."
+                ) from None
+            raise
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of `ids`, all at once. Ids without a token have no text."""
@@ -113,16 +128,12 @@ class Tokenizer:
             known = self._bytes[token_id] = bytes_of_token(token) if token and shown else b""
         return known
 
-    def render_chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        enable_thinking: bool | None = None,
-        add_generation_prompt: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        **variables: Any,
-    ) -> str:
-        """The prompt for a conversation, by the checkpoint's template: see `ChatTemplate.render`.
+    def render_chat(self, messages: Sequence[Message], **settings: Any) -> str:
+        """The prompt for a conversation, by the checkpoint's template.
+
+        Args:
+            messages: the conversation.
+            settings: those of `ChatTemplate.render`.
 
         Raises:
             RequestError: the checkpoint has no chat template, or it refuses the messages.
@@ -132,13 +143,7 @@ class Tokenizer:
                 "This checkpoint has no chat template, so it cannot take a conversation. "
                 "Give the prompt as plain text (--raw)."
             )
-        return self._chat.render(
-            messages,
-            enable_thinking=enable_thinking,
-            add_generation_prompt=add_generation_prompt,
-            tools=tools,
-            **variables,
-        )
+        return self._chat.render(messages, **settings)
 
     def _mark_special(self, specials: Mapping[str, Any]) -> None:
         """Hide what the configuration names as special, whatever `tokenizer.json` says of it."""
