@@ -11,8 +11,9 @@ import hybridspec
 from builders import random_target
 from disk_pair import write_pair
 from hybridspec.core import Generation, SamplingParams
-from hybridspec.engine import DEFAULT_SYSTEM, DTYPES, Engine
+from hybridspec.engine import DEFAULT_SYSTEM, Engine
 from hybridspec.errors import CheckpointError, HybridSpecError, RequestError
+from hybridspec.placement import DTYPES
 from hybridspec.runtime.philox import MASK
 from hybridspec.stream import Piece
 from scripted import RIGHT, TINY, prompt_ids, run, script, scripted_engine

@@ -12,15 +12,18 @@ from typing import Literal
 
 import torch
 
-from hybridspec.errors import RequestError
+from hybridspec.checks import check_sampling
 
 FinishReason = Literal["stop", "length", "abort"]
-MAX_SEED = 2**64 - 1
+PREFILL_CHUNK = 512  # prompt tokens a pass: bounds the memory of scores and features
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How tokens are chosen and when generation ends.
+
+    Raises OptionError for a value of another type or out of range, and for a filter (`top_k`,
+    `top_p`, `min_p`) at temperature 0, where it would change nothing.
 
     Attributes:
         max_tokens: most tokens to emit, at least 1.
@@ -45,45 +48,9 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
-        self._check_types()
+        check_sampling(self)
         object.__setattr__(self, "stop", tuple(self.stop))
         object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
-        checks = [
-            ("max_tokens", self.max_tokens >= 1, "an integer of at least 1"),
-            ("temperature", 0.0 <= self.temperature <= 100.0, "between 0 (greedy) and 100"),
-            ("top_k", self.top_k >= 0, "0 (off) or a positive integer"),
-            ("top_p", 0.0 < self.top_p <= 1.0, "above 0 and at most 1"),
-            ("min_p", 0.0 <= self.min_p <= 1.0, "between 0 (off) and 1"),
-            ("seed", self.seed is None or 0 <= self.seed <= MAX_SEED, "between 0 and 2^64 - 1"),
-            ("stop", all(self.stop), "a list of non-empty strings"),
-        ]
-        for name, holds, expected in checks:
-            if not holds:
-                raise RequestError(f"{name} is {getattr(self, name)!r}; expected {expected}.")
-
-    def _check_types(self) -> None:
-        """Refuse what is of another type, by name; lists are taken for tuples."""
-        whole, real, lists = (int,), (int, float), (list, tuple)
-        expected: list[tuple[str, tuple[type, ...], str]] = [
-            ("max_tokens", whole, "an integer"),
-            ("top_k", whole, "an integer"),
-            ("seed", (int, type(None)), "an integer or None"),
-            ("temperature", real, "a number"),
-            ("top_p", real, "a number"),
-            ("min_p", real, "a number"),
-            ("stop", lists, "a list of strings"),
-            ("stop_token_ids", lists, "a list of integers"),
-        ]
-        for name, types, words in expected:
-            value = getattr(self, name)
-            if not isinstance(value, types) or isinstance(value, bool):
-                raise RequestError(f"{name} is {value!r}; expected {words}.")
-        if not all(isinstance(text, str) for text in self.stop):
-            raise RequestError(f"stop is {self.stop!r}; expected a list of strings.")
-        if not all(isinstance(i, int) for i in self.stop_token_ids):
-            raise RequestError(
-                f"stop_token_ids is {self.stop_token_ids!r}; expected a list of token ids."
-            )
 
     @property
     def greedy(self) -> bool:

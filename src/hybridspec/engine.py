@@ -13,9 +13,6 @@ import weakref
 from pathlib import Path
 from typing import Self
 
-import torch
-
-from hybridspec import assets
 from hybridspec.checkpoint import (
     GenerationConfig,
     check_pair,
@@ -24,29 +21,24 @@ from hybridspec.checkpoint import (
     read_drafter_config,
     read_generation_config,
     read_target_config,
-    resolve,
 )
-from hybridspec.core import Generation, SamplingParams
+from hybridspec.checks import check_stop_ids, expect
+from hybridspec.core import SamplingParams
 from hybridspec.errors import RequestError
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
+from hybridspec.placement import choose_context, choose_device, choose_dtype
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
-from hybridspec.stream import Stream
+from hybridspec.sources import find_pair
+from hybridspec.stream import Stream, whole
 from hybridspec.systems import parse_system
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
 
-DEFAULT_CONTEXT = 32768
 DEFAULT_SYSTEM = "static:4"  # the fastest fixed length of the embedded pair on a CPU (README)
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float64": torch.float64,
-}
 
 
 class Engine:
@@ -72,7 +64,7 @@ class Engine:
         """
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.defaults = defaults or GenerationConfig(eos_token_ids=())
-        self.max_context = _context(max_context, target.config.max_position_embeddings)
+        self.max_context = choose_context(max_context, target.config.max_position_embeddings)
         self._state = TargetState(
             target.config, self.max_context, device=target.device, dtype=target.dtype
         )
@@ -115,12 +107,11 @@ class Engine:
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
         """
-        if model is None:
-            model, draft = assets.TARGET, draft or assets.DRAFTER
-        place = _device(device)
-        number = _dtype(dtype, place)
-        folder = resolve(model, revision)
-        source = None if draft is None else resolve(draft, draft_revision)
+        place = choose_device(device)
+        number = choose_dtype(dtype, place)
+        holds = progress is None or isinstance(progress, bool)
+        expect(holds, "progress", progress, "True, False or None")
+        folder, source = find_pair(model, draft, revision, draft_revision)
         config = _check_configs(folder, source, max_context)  # before gigabytes are read
         tokenizer, defaults = Tokenizer.from_dir(folder), read_generation_config(folder)
         target = load_target(folder, place, number, progress=progress)
@@ -143,6 +134,8 @@ class Engine:
             RequestError: nothing in it, another form, ids out of range, or no tokenizer or
                 template for it.
         """
+        for name, value in (("chat", chat), ("enable_thinking", enable_thinking)):
+            expect(isinstance(value, bool), name, value, "True or False")
         return encode_prompt(
             prompt,
             self.tokenizer,
@@ -173,7 +166,9 @@ class Engine:
             RequestError: a prompt, parameter or system that cannot be served, or an answer is
                 under way.
         """
-        params = params or SamplingParams()
+        params = SamplingParams() if params is None else params
+        expect(isinstance(params, SamplingParams), "params", params, "SamplingParams or None")
+        check_stop_ids(params, self.target.config.vocab_size)
         chosen = parse_system(
             self.default_system if system is None else system,
             self.drafter.config.block_size if self.drafter else None,
@@ -191,22 +186,7 @@ class Engine:
             self._current = weakref.ref(stream)
         return stream
 
-    def generate(
-        self,
-        prompt: Prompt,
-        params: SamplingParams | None = None,
-        *,
-        system: str | None = None,
-        chat: bool = False,
-        enable_thinking: bool = False,
-    ) -> Generation:
-        """The whole answer at once; arguments as `stream`."""
-        stream = self.stream(
-            prompt, params, system=system, chat=chat, enable_thinking=enable_thinking
-        )
-        for _ in stream:
-            pass
-        return stream.result()
+    generate = whole(stream)
 
     @property
     def nbytes(self) -> int:
@@ -225,7 +205,7 @@ class Engine:
         if room < 1:
             raise RequestError(
                 f"The prompt has {len(ids)} tokens and the context {self.max_context}, which must "
-                "also hold the answer. Shorten the prompt or raise --max-context."
+                "also hold the answer. Shorten the prompt or raise max_context (--max-context)."
             )
         return room
 
@@ -243,33 +223,5 @@ def _check_configs(target: Path, drafter: Path | None, max_context: int | None) 
     config = read_target_config(target)
     if drafter is not None:
         check_pair(config, read_drafter_config(drafter))
-    _context(max_context, config.max_position_embeddings)
+    choose_context(max_context, config.max_position_embeddings)
     return config
-
-
-def _context(asked: int | None, most: int) -> int:
-    if asked is None:
-        return min(DEFAULT_CONTEXT, most)
-    if not 2 <= asked <= most:
-        raise RequestError(f"max_context is {asked}; expected 2 to {most}, the model's limit.")
-    return asked
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind, _, index = name.partition(":")
-    if name != "cpu" and (kind != "cuda" or not (name == kind or index.isdecimal())):
-        raise RequestError(f"The device {name!r} is unknown; expected auto, cpu, cuda or cuda:N.")
-    found = torch.cuda.device_count()
-    if kind == "cuda" and (len(index) > 4 or int(index or 0) >= found):
-        raise RequestError(f"The device {name} was asked for and torch sees {found} GPUs.")
-    return torch.device(name)
-
-
-def _dtype(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    if name not in DTYPES:
-        raise RequestError(f"The dtype {name!r} is unknown; expected auto or {', '.join(DTYPES)}.")
-    return DTYPES[name]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ParamSpec
 
 import torch
 
-from hybridspec.core import (
-    FinishReason,
-    Generation,
-    GenerationStats,
-    RoundStats,
-)
+from hybridspec.core import PREFILL_CHUNK as PREFILL_CHUNK  # others know it from here
+from hybridspec.core import FinishReason, Generation, GenerationStats, RoundStats
 from hybridspec.errors import RequestError
 from hybridspec.runtime import check
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.text.stop import Emission, OutputStream
 
-PREFILL_CHUNK = 512  # prompt tokens a pass: bounds the memory of scores and features
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +132,18 @@ class Stream:
         check.check_committed(
             self._rounds.target, self._sequence.slot, torch.tensor(tokens, device=device)
         )
+
+
+def whole(start: Callable[P, Stream]) -> Callable[P, Generation]:
+    """A function as `start`, with the same arguments, that gives the whole answer at once."""
+
+    def generate(*args: P.args, **options: P.kwargs) -> Generation:
+        """The whole answer at once; arguments as `stream`."""
+        stream = start(*args, **options)
+        for _ in stream:
+            pass
+        return stream.result()
+
+    shown = inspect.signature(start).replace(return_annotation="Generation")
+    generate.__signature__ = shown  # type: ignore[attr-defined]
+    return generate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybridspec.errors import RequestError
+from hybridspec.errors import OptionError, RequestError
 from hybridspec.model.gdn import VERIFY, Verifier
 from hybridspec.policy.length import FixedLength, LengthPolicy
 
@@ -39,6 +39,8 @@ def parse_system(name: str, block_size: int | None) -> System:
         RequestError: an unknown name, a length out of range, or no drafter for a system that
         drafts.
     """
+    if not isinstance(name, str):
+        raise OptionError("system", f"is {name!r}; expected the name of one of: {KNOWN}.")
     kind, colon, argument = name.partition(":")
     if kind == "static":
         length, named, verifier = argument.partition(":")
@@ -52,7 +54,7 @@ def parse_system(name: str, block_size: int | None) -> System:
         raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
     if system.drafts and block_size is None:
         raise RequestError(
-            f"The system {name!r} needs a drafter and none is loaded. Give one with --draft, "
+            f"The system {name!r} needs a drafter and none is loaded. Name one (draft, --draft), "
             "or use the system ar."
         )
     return system

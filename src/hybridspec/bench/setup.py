@@ -16,6 +16,7 @@ from hybridspec.bench.prompts import Prompt, digest
 from hybridspec.bench.records import Key
 from hybridspec.checkpoint import fingerprint, hub_revision, read_drafter_config, resolve
 from hybridspec.errors import RequestError
+from hybridspec.placement import choose_device
 from hybridspec.systems import parse_system
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -85,7 +86,7 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         "draft_revision": hub_revision(drafter) if drafter else None,
         "device": options.device,
         "dtype": options.dtype,
-        **machine.machine(_device(options.device)),
+        **machine.machine(choose_device(options.device)),
         **machine.code(),
     }
     return Plan(options, tuple(prompts), target, drafter, block_size or 1, chat, setup)
@@ -111,15 +112,3 @@ def _chat(options: SpeedOptions, target: Path) -> bool:
             "--chat was given, but this checkpoint has no chat template; use --raw instead."
         )
     return has_template if options.chat is None else options.chat
-
-
-def _device(name: str) -> torch.device:
-    """Where the engine will run; a name it will refuse counts as the CPU here."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        return torch.device("cpu")
-    there = device.type == "cuda" and (device.index or 0) < torch.cuda.device_count()
-    return device if there else torch.device("cpu")

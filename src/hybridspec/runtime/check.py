@@ -7,6 +7,7 @@ import os
 import torch
 from torch import Tensor
 
+from hybridspec.core import PREFILL_CHUNK
 from hybridspec.errors import HybridSpecError
 from hybridspec.model.layers import wide
 from hybridspec.model.target import Target
@@ -14,7 +15,6 @@ from hybridspec.runtime.state import TargetSlot, TargetState
 
 # Relative Frobenius distance between two orders of the same sums.
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 1e-1}
-PREFILL_CHUNK = 512
 
 
 def enabled() -> bool:

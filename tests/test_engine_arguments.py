@@ -1,0 +1,91 @@
+"""Arguments of another type, or that would be read over: each refused by its name."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+from hybridspec.core import SamplingParams
+from hybridspec.engine import Engine
+from hybridspec.errors import HybridSpecError, OptionError, RequestError
+from scripted import prompt_ids, scripted_engine
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return scripted_engine()
+
+
+LOAD = [
+    ("device", torch.device("cpu")),
+    ("device", None),
+    ("dtype", torch.float32),
+    ("dtype", 32),
+    ("max_context", "100"),
+    ("max_context", 100.0),
+    ("max_context", True),
+    ("progress", "yes"),
+    ("model", 5),
+    ("draft", ["x"]),
+    ("revision", 1),
+    ("revision", "main"),
+    ("draft_revision", "main"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), LOAD)
+def test_options_of_loading(name, value):
+    with pytest.raises(OptionError, match=f"^{name} is "):
+        Engine.load(**{name: value})
+
+
+def test_an_empty_name_of_a_drafter_is_not_the_embedded_one():
+    with pytest.raises(HybridSpecError, match=r"drafter .*no checkpoint at ''"):
+        Engine.load(draft="")
+
+
+REQUEST = [
+    ("params", {"max_tokens": 5}),
+    ("params", {}),
+    ("params", 0.5),
+    ("system", 5),
+    ("system", b"ar"),
+    ("system", ["ar"]),
+    ("chat", "yes"),
+    ("chat", None),
+    ("enable_thinking", 1),
+]
+
+
+@pytest.mark.parametrize("call", ["stream", "generate"])
+@pytest.mark.parametrize(("name", "value"), REQUEST)
+def test_options_of_a_request(engine, call, name, value):
+    with pytest.raises(OptionError, match=f"^{name} is "):
+        getattr(engine, call)(prompt_ids(), **{name: value})
+
+
+@pytest.mark.parametrize("token", [-1, 512, 10**30])
+def test_stop_ids_that_no_token_has(engine, token):
+    params = SamplingParams(stop_token_ids=(0, 511, token))
+    with pytest.raises(OptionError, match=f"^stop_token_ids names {token}; expected ids from 0 to"):
+        engine.generate(prompt_ids(), params)
+    engine.generate(prompt_ids(), SamplingParams(max_tokens=1, stop_token_ids=(0, 511)))
+
+
+PROMPTS = [None, 5, b"x", {"role": "user"}, torch.tensor([1]), [1.0], [[]]]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_prompts_of_another_type(engine, prompt):
+    with pytest.raises(RequestError, match=r"^The prompt (is a|holds) "):
+        engine.generate(prompt)
+
+
+def test_generate_takes_what_stream_takes():
+    stream, generate = (inspect.signature(f) for f in (Engine.stream, Engine.generate))
+    assert generate.parameters == stream.parameters
+    assert generate.return_annotation == "Generation"
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Engine.generate(None, "x", bogus=1)
