@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 __all__ = ["Engine", "HybridSpecError", "SamplingParams", "__version__"]
 
+TYPE_CHECKING = False  # as type checkers know it; to import `typing` takes time
 if TYPE_CHECKING:
+    from typing import Any
+
     from hybridspec.core import SamplingParams
     from hybridspec.engine import Engine
     from hybridspec.errors import HybridSpecError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,8 +106,8 @@ def test_a_damaged_target(command, pair, tmp_path, damage, words):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (shutil.rmtree, ["no checkpoint at"]),
-        (empty, ["is empty"]),
+        (shutil.rmtree, ["drafter", "no checkpoint at"]),
+        (empty, ["drafter", "is empty"]),
         (truncate, [WEIGHTS]),
         (lambda f: edit_config(f, hidden_size=32), ["hidden_size", "32", "64"]),
         (lambda f: edit_config(f, vocab_size=300), ["vocab_size", "300", "264"]),
@@ -133,28 +134,28 @@ def test_a_model_path_that_is_empty_or_a_file(command, pair):
 
 
 OPTIONS = [
-    ("--max-tokens 0", ["max_tokens is 0", "at least 1"]),
-    ("--max-tokens -1", ["max_tokens is -1", "at least 1"]),
+    ("--max-tokens 0", ["--max-tokens is 0", "at least 1"]),
+    ("--max-tokens -1", ["--max-tokens is -1", "at least 1"]),
     ("--max-tokens many", ["--max-tokens"]),
     ("--max-tokens 1.5", ["--max-tokens"]),
-    ("--temperature -0.1", ["temperature is -0.1"]),
-    ("--temperature nan", ["temperature is nan"]),
-    ("--temperature inf", ["temperature is inf"]),
+    ("--temperature -0.1", ["--temperature is -0.1"]),
+    ("--temperature nan", ["--temperature is nan"]),
+    ("--temperature inf", ["--temperature is inf"]),
     ("--temperature warm", ["--temperature"]),
-    ("--top-p 0", ["top_p is 0.0"]),
-    ("--top-p 1.01", ["top_p is 1.01"]),
-    ("--top-p nan", ["top_p is nan"]),
+    ("--top-p 0", ["--top-p is 0.0"]),
+    ("--top-p 1.01", ["--top-p is 1.01"]),
+    ("--top-p nan", ["--top-p is nan"]),
     ("--top-p x", ["--top-p"]),
-    ("--top-k -1", ["top_k is -1"]),
+    ("--top-k -1", ["--top-k is -1"]),
     ("--top-k x", ["--top-k"]),
-    ("--min-p -0.5", ["min_p is -0.5"]),
-    ("--min-p 2", ["min_p is 2.0"]),
-    ("--seed -1", ["seed is -1", "2^64 - 1"]),
-    ("--seed 18446744073709551616", ["seed is 18446744073709551616"]),
+    ("--min-p -0.5", ["--min-p is -0.5"]),
+    ("--min-p 2", ["--min-p is 2.0"]),
+    ("--seed -1", ["--seed is -1", "2^64 - 1"]),
+    ("--seed 18446744073709551616", ["--seed is 18446744073709551616"]),
     ("--seed x", ["--seed"]),
     ("--seed nan", ["--seed"]),
-    ("--stop-token-id -1", ["--stop-token-id is -1", "263"]),
-    ("--stop-token-id 264", ["--stop-token-id is 264", "263"]),
+    ("--stop-token-id -1", ["--stop-token-id names -1", "263"]),
+    ("--stop-token-id 264", ["--stop-token-id names 264", "263"]),
     ("--stop-token-id x", ["--stop-token-id"]),
     ("--system fast", ["'fast'", "ar", "dflash", "static:W"]),
     ("--system static", ["static:5"]),
@@ -162,12 +163,22 @@ OPTIONS = [
     ("--system static:17", ["from 1 to 16", "'17'"]),
     ("--system static:x", ["from 1 to 16", "'x'"]),
     ("--system ar:1", ["'ar:1'"]),
-    ("--max-context 1", ["max_context is 1"]),
-    ("--max-context 32769", ["max_context is 32769", "32768"]),
+    ("--max-context 1", ["--max-context is 1"]),
+    ("--max-context 32769", ["--max-context is 32769", "32768"]),
     ("--device tpu9", ["'tpu9'", "cpu"]),
     ("--dtype int4", ["'int4'", "bfloat16"]),
     ("--revision main", ["--revision is 'main'", "no revisions"]),
     ("--draft-revision main", ["--draft-revision is 'main'", "no revisions"]),
+    ("--revision=", ["--revision is ''", "a branch, tag or commit"]),
+    ("--top-k 5", ["--top-k is 5", "temperature 0", "--temperature"]),
+    ("--top-p 0.9", ["--top-p is 0.9", "temperature 0", "--temperature"]),
+    ("--min-p 0.1 --temperature 0", ["--min-p is 0.1", "temperature 0", "--temperature"]),
+    ("--raw --chat", ["--chat or --raw is given 2 times", "once"]),
+    ("--chat --raw --chat", ["--chat or --raw is given 3 times"]),
+    ("--thinking --no-thinking", ["--thinking or --no-thinking is given 2 times"]),
+    ("--file a --file b", ["--file is given 2 times"]),
+    ("--system-prompt a --system-prompt b", ["--system-prompt is given 2 times"]),
+    ("-n 4 --max-tokens 5", ["--max-tokens is given 2 times"]),
     ("--bogus", ["--bogus", "--help"]),
     ("more", ["more", "--help"]),
 ]
@@ -178,6 +189,35 @@ def test_an_option_out_of_range(command, pair, flags, words):
     command("generate", "x", *pair("flat").options, *flags.split()).refused(*words)
 
 
+@pytest.mark.parametrize("option", ["--stop", "--system-prompt"])
+def test_a_text_that_is_not_utf8(command, pair, option):
+    """It could never match, or would be refused later as if it were the prompt."""
+    text = os.fsdecode(b"ab\xff")
+    command("generate", "x", *pair("flat").options, option, text).refused(
+        f"{option} is not valid UTF-8 at byte offset 2 (0xff)"
+    )
+
+
+def test_a_seed_without_a_temperature_is_noted(command, pair):
+    flags = ("-n", "2", "--seed", "7", *pair("flat").options)
+    got = command("generate", "x", *flags)
+    assert got.code == 0
+    assert got.err.startswith("Note: --seed has no effect without --temperature above 0")
+    assert "Note" not in command("generate", "x", *flags, "--temperature", "1").err
+
+
+def test_options_that_may_be_repeated(command, pair):
+    flags = ("--stop", "x", "--stop", "y", "--stop-token-id", "5", "--stop-token-id", "6")
+    assert command("generate", "x", "-n", "2", *flags, *pair("flat").options).code == 0
+
+
+def test_deeply_nested_settings(command, pair, tmp_path):
+    for name in ("tokenizer_config.json", "generation_config.json", CONFIG, "tokenizer.json"):
+        copy = copied(pair("flat"), tmp_path / name)
+        (copy.target / name).write_text("[" * 100_000)
+        command("generate", "x", *copy.options).refused(name)
+
+
 def test_an_empty_stop_string_or_system(command, pair):
     command("generate", "x", *pair("flat").options, "--stop", "").refused("stop", "non-empty")
     command("generate", "x", *pair("flat").options, "--system", "").refused("''", "static:W")
@@ -186,7 +226,7 @@ def test_an_empty_stop_string_or_system(command, pair):
 def test_options_are_refused_before_the_weights_are_read(command, pair, tmp_path):
     copy = copied(pair("flat"), tmp_path)
     truncate(copy.target)
-    command("generate", "x", *copy.options, "--max-tokens", "0").refused("max_tokens")
+    command("generate", "x", *copy.options, "--max-tokens", "0").refused("--max-tokens is 0")
     command("generate", "x", *copy.options, "--system", "static:17").refused("static:5")
     edit_config(copy.draft, hidden_size=32)
     command("generate", "x", *copy.options).refused("hidden_size")

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
+import inspect
+
 import pytest
 import torch
 import typer
+from typer.main import get_command
 
-from hybridspec.cli.endings import ending
+from hybridspec.cli.app import app
+from hybridspec.cli.endings import ending, flag
 from hybridspec.cli.output import ReaderGone
-from hybridspec.errors import CheckpointError
+from hybridspec.core import SamplingParams
+from hybridspec.engine import Engine
+from hybridspec.errors import CheckpointError, OptionError
 
 
 def raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
@@ -27,6 +34,8 @@ def allocation_failure() -> BaseException:
     ("error", "said"),
     [
         (CheckpointError("It is\nbad."), "Error: It is bad.\n"),
+        (OptionError("min_p", "is bad."), "Error: --min-p is bad.\n"),
+        (OptionError("stop_token_ids", "is bad."), "Error: --stop-token-id is bad.\n"),
         (PermissionError(13, "Permission denied", "/a/b"), "Error: /a/b: Permission denied.\n"),
         (OSError("odd"), "Error: The system refused a request: odd.\n"),
     ],
@@ -65,3 +74,12 @@ def test_a_defect_asks_for_a_report_and_shows_its_traceback(command, monkeypatch
     assert (got.code, got.out) == (1, "")
     assert got.err.startswith("Error: this is a defect of hybridspec. Please report it")
     assert got.err.endswith("ZeroDivisionError: oh\n")
+
+
+def test_every_option_of_the_api_has_its_flag():
+    """A sentence names what was typed: each field that can be refused is a flag by that rule."""
+    options = {name for o in get_command(app).commands["generate"].params for name in o.opts}
+    fields = [field.name for field in dataclasses.fields(SamplingParams)]
+    arguments = [*fields, *inspect.signature(Engine.load).parameters]
+    named = {flag(name) for name in arguments if name != "progress"}
+    assert named <= options

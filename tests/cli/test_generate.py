@@ -10,7 +10,8 @@ import pytest
 from disk_pair import CYCLE, SPECIAL, token_id
 from hybridspec.cli.generate import generate
 from hybridspec.core import Generation, SamplingParams
-from hybridspec.engine import DEFAULT_CONTEXT, DEFAULT_SYSTEM, DTYPES, Engine
+from hybridspec.engine import DEFAULT_SYSTEM, Engine
+from hybridspec.placement import DEFAULT_CONTEXT, DTYPES
 
 SYSTEMS = ("ar", "static:1", "static:2", "static:5", "static:16", "dflash")
 

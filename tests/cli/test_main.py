@@ -53,5 +53,8 @@ def test_module_is_the_command():
 
 
 def test_usage_errors_are_sentences(command):
+    got = command("generat")
+    assert (got.code, got.out) == (2, "")
+    assert got.err.endswith("Did you mean 'generate'? See hybridspec --help.\n")
     command("speak").refused("speak", "See hybridspec --help")
     command("generate", "--file").refused("--file")

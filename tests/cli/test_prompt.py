@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import pytest
 
@@ -94,6 +95,29 @@ class as_nobody:
 
     def __exit__(self, *_) -> None:
         os.seteuid(self._before)
+
+
+def test_a_file_that_never_ends_is_refused(command):
+    command("generate", "--file", "/dev/zero").refused("/dev/zero", "more than 16 MiB")
+
+
+def test_too_much_is_refused_and_as_much_as_may_be_is_not(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("hybridspec.cli.prompt.MOST_BYTES", 2**20)
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(b"x" * 2**20)
+    assert len(read_prompt(None, file)) == 2**20
+    file.write_bytes(b"x" * (2**20 + 1))
+    command("generate", "--file", str(file)).refused(str(file), "more than 1 MiB")
+    command("generate", "-", stdin=file.read_bytes()).refused("Standard input", "more than 1 MiB")
+
+
+def test_a_pipe_that_ends_is_as_good_as_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"said\n",))
+    writer.start()
+    assert read_prompt(None, pipe) == "said"
+    writer.join()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import typer
 
+from hybridspec.cli.interrupts import INTERRUPTED
 from hybridspec.cli.output import ReaderGone, note
-from hybridspec.errors import HybridSpecError
+from hybridspec.errors import HybridSpecError, OptionError
 
-DEFECT, REFUSED, INTERRUPTED, READER_GONE = 1, 2, 130, 141
+DEFECT, REFUSED, READER_GONE = 1, 2, 141
 
 # Newer typers carry their own copy of click, so its classes are reached through typer.
 _ClickException = typer.BadParameter.__mro__[2]
@@ -34,6 +35,8 @@ def ending(error: BaseException) -> int:
 
 def _sentence(error: BaseException) -> str | None:
     """What is wrong and what to do, of an error that is the input's or the machine's; else None."""
+    if isinstance(error, OptionError):
+        return f"{flag(error.name)} {error.said}"
     if isinstance(error, HybridSpecError):
         return str(error)
     if isinstance(error, _ClickException):
@@ -48,11 +51,17 @@ def _sentence(error: BaseException) -> str | None:
     return None
 
 
+def flag(name: str) -> str:
+    """How the command line calls an option of the API; a repeatable one has a single value."""
+    return "--" + name.removesuffix("s" if name == "stop_token_ids" else "").replace("_", "-")
+
+
 def _usage(error: BaseException) -> str:
-    said = error.format_message().strip().rstrip(".")  # type: ignore[attr-defined]
+    said = error.format_message().strip()  # type: ignore[attr-defined]
+    said += "" if said.endswith((".", "?", "!")) else "."
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "hybridspec"
-    return f"{said}. See {command} --help."
+    return f"{said} See {command} --help."
 
 
 def _subject(error: OSError) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hybridspec.cli import options as o
 from hybridspec.cli.answer import follow
-from hybridspec.cli.endings import INTERRUPTED
-from hybridspec.cli.loading import Pair, load_engine
+from hybridspec.cli.interrupts import INTERRUPTED
+from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write, write_json
-from hybridspec.cli.prompt import Question, read_prompt
+from hybridspec.cli.prompt import Question, argument_text, read_prompt
 from hybridspec.cli.report import document, statistics_line
-from hybridspec.errors import RequestError
 
 if TYPE_CHECKING:
     from hybridspec.core import Generation, SamplingParams
@@ -62,6 +61,8 @@ def generate(
     """
     pair = Pair(model, draft, revision, draft_revision)
     question = Question(read_prompt(prompt, file), chat, thinking, system_prompt)
+    stops = tuple(argument_text(text, "--stop") for text in stop or ())
+    import_engine()
     params = _params(
         max_tokens=max_tokens,
         temperature=temperature,
@@ -69,10 +70,12 @@ def generate(
         top_p=top_p,
         min_p=min_p,
         seed=seed,
-        stop=tuple(stop or ()),
+        stop=stops,
         stop_token_ids=tuple(stop_token_id or ()),
         ignore_eos=ignore_eos,
     )
+    if seed is not None and params.greedy:
+        note("Note: --seed has no effect without --temperature above 0: nothing is drawn.")
     engine = load_engine(pair, system=system, device=device, dtype=dtype, max_context=max_context)
     answer = _answer(engine, question, params, system, show=_hide if as_json else write)
     _report(answer, engine, pair, as_json)
@@ -91,17 +94,10 @@ def _answer(
     system: str | None,
     show: Callable[[str], None],
 ) -> Generation:
-    _check_stop_ids(params.stop_token_ids, engine.target.config.vocab_size)
     template = engine.tokenizer is not None and engine.tokenizer.has_chat_template
     prompt = question.messages() if question.is_chat(template) else question.text
     stream = engine.stream(prompt, params, system=system, enable_thinking=bool(question.thinking))
     return follow(stream, show)
-
-
-def _check_stop_ids(ids: Iterable[int], vocabulary: int) -> None:
-    wrong = next((i for i in ids if not 0 <= i < vocabulary), None)
-    if wrong is not None:
-        raise RequestError(f"--stop-token-id is {wrong}; expected 0 to {vocabulary - 1}.")
 
 
 def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> None:

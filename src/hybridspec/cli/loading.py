@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybridspec.errors import RequestError
+from hybridspec.cli.interrupts import held_back
 
 if TYPE_CHECKING:
     from hybridspec.engine import Engine
@@ -19,8 +19,8 @@ EMBEDDED = "embedded"
 class Pair:
     """What was asked for: folders or Hub ids, and revisions of the latter. None: the embedded pair.
 
-    Raises:
-        RequestError: a revision of what has none.
+    Attributes:
+        model, draft, revision, draft_revision: as of `hybridspec.sources.find_pair`.
     """
 
     model: str | None = None
@@ -28,21 +28,21 @@ class Pair:
     revision: str | None = None
     draft_revision: str | None = None
 
-    def __post_init__(self) -> None:
-        named = (("", self.model, self.revision), ("draft-", self.draft, self.draft_revision))
-        for flag, source, revision in named:
-            if revision is not None and (source is None or Path(source).is_dir()):
-                place = "the embedded pair" if source is None else f"the folder {source}"
-                raise RequestError(
-                    f"--{flag}revision is {revision!r}, but {place} has no revisions; leave it out "
-                    "or name a Hub id."
-                )
-
     @property
     def names(self) -> tuple[str, str | None]:
         """The target and the drafter, as they were named; no drafter is None."""
         without = EMBEDDED if self.model is None else None
         return self.model or EMBEDDED, self.draft or without
+
+
+def import_engine() -> None:
+    """Imports torch and all else that an answer needs; takes a second or two.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came meanwhile.
+    """
+    with held_back():
+        import hybridspec.engine  # noqa: F401
 
 
 def load_engine(
@@ -53,17 +53,12 @@ def load_engine(
     Raises:
         HybridSpecError: a checkpoint, an option or a decoding system that cannot be used.
     """
-    from hybridspec import assets
-    from hybridspec.checkpoint import resolve
     from hybridspec.engine import Engine
+    from hybridspec.sources import find_pair
 
-    draft: str | Path | None = pair.draft
-    if pair.model is None and draft is None:
-        draft = assets.DRAFTER
-    drafter = None if draft is None else resolve(draft, pair.draft_revision)
+    target, drafter = find_pair(pair.model, pair.draft, pair.revision, pair.draft_revision)
     if system is not None:
         _check_system(system, drafter)
-    target = resolve(assets.TARGET if pair.model is None else pair.model, pair.revision)
     progress = None if sys.stderr is not None else False  # a bar needs a place to be drawn
     return Engine.load(
         target, drafter, device=device, dtype=dtype, max_context=max_context, progress=progress
