@@ -103,7 +103,10 @@ class Layer:
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
         """The whole block."""
-        return self.experts(self.route(self.mix(x, step)))
+        routed = self.route(self.mix(x, step))
+        if step.slot.routes is not None:
+            step.slot.routes.append(routed.experts)
+        return self.experts(routed)
 
 
 class Step(NamedTuple):

@@ -26,6 +26,9 @@ COMMIT = {"block": naive.commit, "exact": naive.replay}
 class TargetSlot:
     """One sequence's views into a `TargetState`. `length` is P; `tap_layers` are a drafter's.
 
+    `routes`, when a list, takes the experts [T, k] of every whole layer that runs, in order: for
+    calibration. (Layer 0 of a split pass has its own in `Stage0`.)
+
     gdn [Lg, VH, dv, dk], conv [Lg, 3 + W, C], keys and values [La, KV, capacity + W, D],
     z [Lg, W, VH, dv], k [Lg, W, KH, dk], g [Lg, W, VH]; Lg and La count GDN and attention layers.
     """
@@ -39,6 +42,7 @@ class TargetSlot:
     g: Tensor
     length: int = 0
     tap_layers: tuple[int, ...] = ()
+    routes: list[Tensor] | None = None
     layers: list[GDNBuffers] = field(init=False)
 
     def __post_init__(self) -> None:
