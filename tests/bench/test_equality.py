@@ -7,6 +7,7 @@ from builders import random_target, target_config
 from hybridspec.bench.equality import (
     GAPS,
     Difference,
+    compared,
     differences,
     plain_logits,
     references,
@@ -20,6 +21,12 @@ from hybridspec.runtime.state import TargetState
 def test_equal_answers_give_nothing():
     records = by_key(record(), record(system="dflash"), record(repeat=1))
     assert differences(records, "ar") == []
+
+
+def test_a_reference_is_not_compared_with_itself():
+    assert compared(by_key(record("a"), record("b")), "ar") == 0
+    assert compared(by_key(record("a"), record("a", repeat=1), record("a", "dflash")), "ar") == 2
+    assert compared(by_key(record("a"), record("b", "dflash")), "ar") == 0  # no reference for b
 
 
 def test_the_first_different_token_is_named_with_both_sides():

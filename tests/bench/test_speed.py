@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,29 +15,6 @@ from hybridspec.bench import equality, measure
 from hybridspec.bench.files import LOCK, locked
 from hybridspec.bench.journal import RECORDS
 from hybridspec.bench.speed import main
-
-PROMPTS = [
-    {"id": "a", "category": "math", "turns": ["1 + 1"], "split": "test"},
-    {"id": "b", "category": "rag", "turns": ["Where?"], "split": "test"},
-    {"id": "c", "category": "rag", "turns": ["When?"], "split": "train"},
-]
-
-
-@pytest.fixture
-def command(flat_pair, tmp_path):
-    """Arguments of a small bench: 2 prompts, 3 systems, answers of 6 tokens."""
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("\n".join(map(json.dumps, PROMPTS)))
-    return [
-        *flat_pair.options,
-        *("--prompts", str(prompts), "--split", "test", "--systems", "ar,static:3,dflash"),
-        *("--max-tokens", "6", "--device", "cpu", "--out", str(tmp_path / "out")),
-    ]
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out"
 
 
 def records(out):
@@ -169,34 +145,6 @@ def test_another_setup_in_the_same_folder_is_refused(command, out, capsys):
     assert len(records(out)) == 6
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (["--systems", "ar,eagle"], "The system 'eagle' is unknown"),
-        (["--systems", "ar,static:99"], "static takes a number"),
-        (["--model", "none/at/all"], "There is no checkpoint at 'none/at/all'"),
-        (["--prompts", "none.jsonl"], "none.jsonl cannot be read"),
-        (["--split", "dev"], "No prompt has the split 'dev'"),
-        (["--categories", "art"], "No prompt has the category 'art'"),
-        (["--max-tokens", "0"], "--max-tokens is 0"),
-        (["--warmup", "0"], "--warmup is 0"),
-        (["--max-tokens", "40000"], "passes the context"),
-        (["--device", "toaster"], "device"),
-        (["--dtype", "int3"], "dtype"),
-        (["--out", "/dev/null/x"], "cannot be written"),
-        (["--threads", str(10**12)], "--threads is 1000000000000"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_code_2(command, change, said, out, capsys):
-    assert main([*command, *change]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("Error: ")
-    assert said in captured.err
-    assert "Traceback" not in captured.err
-    assert captured.out == ""
-    assert not (out / LOCK).exists()
-
-
 def test_a_refused_run_does_not_stand_in_the_way(command, out, capsys):
     assert main([*command, "--device", "toaster"]) == 2
     assert main(command) == 0
@@ -218,55 +166,6 @@ def test_a_folder_in_use_is_refused_and_left_alone(command, out, capsys):
     assert "is in use by another bench" in capsys.readouterr().err
 
 
-def test_a_file_whose_name_is_no_text_is_a_name(command, out, tmp_path, capfdbinary):
-    name = os.fsdecode(b"\xff.jsonl")
-    (tmp_path / "prompts.jsonl").rename(tmp_path / name)
-    where = tmp_path / os.fsdecode(b"\xfe")
-    assert main([*command, "--prompts", str(tmp_path / name), "--out", str(where)]) == 0
-    assert json.loads((where / "speed.json").read_text())["setup"]["prompts"] == name
-    last = json.loads(capfdbinary.readouterr().out.splitlines()[-1])
-    assert last["results"] == str(where / "speed.json")
-
-
-@pytest.mark.parametrize("module", [["hybridspec", "bench", "speed"], ["hybridspec.bench.speed"]])
-@pytest.mark.parametrize(
-    ("redirection", "said", "kept"),
-    [
-        (">&-", "Standard output is closed; the report has no place to go.", False),
-        (">/dev/full", "No space left on device. The results are kept in ", True),
-    ],
-)
-def test_a_report_without_a_place_is_one_sentence(command, out, module, redirection, said, kept):
-    words = [sys.executable, "-m", *module, *command]
-    done = subprocess.run(
-        f"{shlex.join(words)} {redirection}", shell=True, stderr=subprocess.PIPE, text=True
-    )
-    assert done.returncode == 2
-    assert said in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
-    assert (out / "speed.json").exists() == kept
-
-
-@pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
-def test_help_without_a_place_is_one_sentence(redirection):
-    words = [sys.executable, "-m", "hybridspec.bench.speed", "--help"]
-    done = subprocess.run(
-        f"{shlex.join(words)} {redirection}", shell=True, stderr=subprocess.PIPE, text=True
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("Error: ")
-
-
-@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-def test_nobody_has_to_watch(command, redirection):
-    words = [sys.executable, "-m", "hybridspec.bench.speed", *command]
-    done = subprocess.run(
-        f"{shlex.join(words)} {redirection}", shell=True, stdout=subprocess.PIPE, text=True
-    )
-    assert done.returncode == 0
-    assert json.loads(done.stdout.splitlines()[-1])["complete"]
-
-
 def test_plots_and_startup_are_part_of_the_bench(command, out, capsys, monkeypatch):
     asked = []
 
@@ -282,13 +181,6 @@ def test_plots_and_startup_are_part_of_the_bench(command, out, capsys, monkeypat
     assert "Process start to first token: 3.00 s" in said
     assert f"Drew {out / 'speedup.png'}" in said
     assert json.loads(said.splitlines()[-1])["startup"]["warm_seconds"] == 2.0
-
-
-def test_a_missing_matplotlib_is_said_before_anything_runs(command, out, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main([*command, "--plot"]) == 2
-    assert "need matplotlib" in capsys.readouterr().err
-    assert not out.exists()
 
 
 def test_ctrl_c_and_a_kill_keep_what_is_done(command, out):
