@@ -1,0 +1,209 @@
+"""A calibration profile: what was fitted to a pair and measured on a runtime, as one JSON file.
+
+A profile speaks of one pair (by its bytes) and one runtime (device, dtype); it is refused for any
+other, since its costs and probabilities would be somebody else's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hybridspec.errors import HybridSpecError
+from hybridspec.policy.acceptance import TERMS, AcceptanceModel, IsotonicCurves
+from hybridspec.policy.objective import CorrectionTables
+
+SCHEMA = "hybridspec.profile/1"
+Runtime = Mapping[str, str]
+
+
+class ProfileError(HybridSpecError):
+    """A profile that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What rounds of one verifier and launcher cost.
+
+    Attributes:
+        ms: mean ms a round by length, as measured: {w: ms}. The drafter proposes a whole block.
+        quadratic: a, b, c of the fit a + b w + c w^2 to the lengths from 2.
+        fixed_ms: the part of the fit that no length changes, taken out of C_tgt.
+        plain_ms: a round of plain decoding, without a drafter.
+        rho: tokens a ms, the fixed point of Dinkelbach's iteration.
+    """
+
+    ms: dict[int, float]
+    quadratic: tuple[float, float, float]
+    fixed_ms: float
+    plain_ms: float
+    rho: float
+
+    def target_curve(self, longest: int) -> Tensor:
+        """C_tgt(w), [longest + 1] ms at index w: the fit less its fixed part (appendix A.2)."""
+        return self.round_curve(longest) - self.fixed_ms
+
+    def round_curve(self, longest: int) -> Tensor:
+        """Whole rounds by the fit, [longest + 1] ms at index w."""
+        w = torch.arange(longest + 1, dtype=torch.float32)
+        a, b, c = self.quadratic
+        return a + b * w + c * w * w
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All that a policy needs to know beforehand.
+
+    Attributes:
+        pair: {"target": sha256, "drafter": sha256}.
+        runtime: device, dtype and versions; `device` and `dtype` must match to use it.
+        curves_x, curves_y: knots of each position's isotonic curve.
+        weights: of the logistic model, in the order of acceptance.TERMS.
+        cost: by "verifier/launcher".
+        s_ms, eta_ms: one more token in Stage 0; one more distinct (layer, expert) pair.
+        n_all_mean, n_all_given: the tables of equation 6, by length and by length and new experts.
+        data: counts, fit errors, reliability and the prompts' hash, for people.
+    """
+
+    pair: dict[str, str]
+    runtime: dict[str, str]
+    curves_x: tuple[tuple[float, ...], ...]
+    curves_y: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+    cost: dict[str, Cost]
+    s_ms: float
+    eta_ms: float
+    n_all_mean: tuple[float, ...]
+    n_all_given: tuple[tuple[float, ...], ...]
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def acceptance(self) -> AcceptanceModel:
+        """The acceptance model, float32."""
+        width = max(2, *(len(x) for x in self.curves_x))
+        x, y = (torch.tensor([_filled(r, width) for r in rows]) for rows in
+                (self.curves_x, self.curves_y))  # fmt: skip
+        return AcceptanceModel(IsotonicCurves(x, y), torch.tensor(self.weights))
+
+    def tables(self) -> CorrectionTables:
+        """What equation 6 reads."""
+        mean, given = torch.tensor(self.n_all_mean), torch.tensor(self.n_all_given)
+        return CorrectionTables(self.s_ms, self.eta_ms, mean, given)
+
+    def save(self, path: Path) -> None:
+        """Write it beside the old one, then rename: a full disk leaves the old one whole."""
+        body = {"schema": SCHEMA, **asdict(self)}
+        early = path.with_name(path.name + ".part")
+        try:
+            early.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+            os.replace(early, path)
+        except OSError as error:
+            early.unlink(missing_ok=True)
+            raise ProfileError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _filled(row: tuple[float, ...], width: int) -> list[float]:
+    return [*row, *[row[-1]] * (width - len(row))]
+
+
+def load_profile(path: Path) -> Profile:
+    """Read a profile.
+
+    Raises:
+        ProfileError: the file cannot be read, is of another schema, or a field is missing or of
+            another shape; the sentence names it.
+    """
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        said = getattr(error, "strerror", None) or "it is not JSON"
+        raise ProfileError(f"The profile {path} cannot be read: {said}.") from None
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        found = body.get("schema") if isinstance(body, dict) else None
+        raise ProfileError(
+            f"The profile {path} has the schema {found!r}; expected {SCHEMA!r}. Make a new one "
+            "with `hybridspec calibrate`."
+        )
+    try:
+        return _parsed(body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"the field {error.args[0]!r} is missing" if isinstance(error, KeyError) else (
+            f"a field has another form than expected ({error})"
+        )  # fmt: skip
+        raise ProfileError(
+            f"The profile {path} is damaged: {what}. Make a new one with `hybridspec calibrate`."
+        ) from None
+
+
+def _parsed(body: dict[str, Any]) -> Profile:
+    profile = Profile(
+        pair={k: str(body["pair"][k]) for k in ("target", "drafter")},
+        runtime={str(k): str(v) for k, v in body["runtime"].items()},
+        curves_x=_rows(body["curves_x"]),
+        curves_y=_rows(body["curves_y"]),
+        weights=_row(body["weights"]),
+        cost={str(k): _cost(v) for k, v in body["cost"].items()},
+        s_ms=float(body["s_ms"]),
+        eta_ms=float(body["eta_ms"]),
+        n_all_mean=_row(body["n_all_mean"]),
+        n_all_given=_rows(body["n_all_given"]),
+        data=dict(body["data"]),
+    )
+    _check(profile)
+    return profile
+
+
+def _cost(body: dict[str, Any]) -> Cost:
+    a, b, c = _row(body["quadratic"])
+    ms = {int(w): float(v) for w, v in body["ms"].items()}
+    numbers = (float(body[k]) for k in ("fixed_ms", "plain_ms", "rho"))
+    return Cost(ms, (a, b, c), *numbers)
+
+
+def _row(values: Any) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
+
+
+def _rows(values: Any) -> tuple[tuple[float, ...], ...]:
+    return tuple(_row(v) for v in values)
+
+
+def _check(profile: Profile) -> None:
+    """Shapes that belong together."""
+    if len(profile.weights) != len(TERMS):
+        raise ValueError(f"weights has {len(profile.weights)} numbers, not {len(TERMS)}")
+    knots = zip(profile.curves_x, profile.curves_y, strict=True)
+    if not profile.curves_x or any(len(x) != len(y) or not x for x, y in knots):
+        raise ValueError("curves_x and curves_y have different lengths, or a curve has no knots")
+    if not profile.cost or any(c.rho <= 0 for c in profile.cost.values()):
+        raise ValueError("cost names no runtime, or a rho is not positive")
+    drafts = len(profile.curves_x)
+    if {len(profile.n_all_mean), len(profile.n_all_given)} != {drafts + 1}:
+        raise ValueError("n_all_mean and n_all_given have not one row a target input")
+
+
+def check_belongs(profile: Profile, pair: Mapping[str, str], runtime: Runtime, path: Path) -> None:
+    """Refuse a profile of another pair or another runtime.
+
+    Raises:
+        ProfileError: names what differs, and the command that makes a right one.
+    """
+    remedy = "Make one for it with `hybridspec calibrate`."
+    for part, digest in pair.items():
+        if profile.pair.get(part) != digest:
+            raise ProfileError(
+                f"The profile {path} was made for another {part} (sha256 "
+                f"{profile.pair.get(part, '')[:12]}..., this one is {digest[:12]}...). {remedy}"
+            )
+    for name in ("device", "dtype"):
+        if profile.runtime.get(name) != runtime[name]:
+            raise ProfileError(
+                f"The profile {path} was made on the {name} {profile.runtime.get(name)!r}; this "
+                f"is {runtime[name]!r}. {remedy}"
+            )
