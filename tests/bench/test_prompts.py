@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from hybridspec.bench import prompts
 from hybridspec.bench.prompts import DEFAULT, PLACEHOLDER, Prompt, digest, read_prompts, select
 from hybridspec.errors import RequestError
 
 GOOD = {"id": "a", "category": "math", "turns": ["One?", "Two?"], "split": "test"}
+
+
+DEEP = "[" * 900 + "]" * 900  # read by json, not by repr
 
 
 def write(tmp_path, *rows):
@@ -47,7 +52,8 @@ def test_first_turn_and_split_are_read(tmp_path):
         ({**GOOD, "id": "b", "turns": "text"}, "line 2: turns"),
         ({**GOOD, "id": "b", "turns": [" \n"]}, "line 2: turns"),
         ({**GOOD, "id": "b", "turns": [[1, 2]]}, "line 2: turns"),
-        ({**GOOD, "id": "b", "split": 1}, "line 2: split"),
+        ({**GOOD, "id": "b", "split": 1}, "line 2: split is of type int"),
+        (json.dumps({**GOOD, "id": "b", "split": 0}).replace(": 0", ": " + DEEP), "line 2: split"),
         ({**GOOD, "id": "b", "turns": [PLACEHOLDER + " FROM"]}, "line 2 holds SPEED-Bench's"),
     ],
 )
@@ -70,6 +76,12 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     path.write_bytes(b'{"id": "\xe9"}')
     with pytest.raises(RequestError, match=r"not UTF-8 text \(byte 8\)"):
         read_prompts(path)
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(prompts, "MOST_BYTES", 1 << 20)
+    with pytest.raises(RequestError, match="/dev/zero does not end within 1 MiB"):
+        read_prompts(Path("/dev/zero"))
 
 
 def some():

@@ -15,6 +15,7 @@ from hybridspec.errors import RequestError
 DEFAULT = Path(__file__).parent.parent / "assets" / "prompts.jsonl"
 # The public SPEED-Bench files hold this in place of texts under other licences.
 PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED"
+MOST_BYTES = 256 << 20  # /dev/zero has no end
 SHAPE = '{"id": "a-1", "category": "math", "turns": ["..."]}'
 
 
@@ -90,7 +91,13 @@ def digest(prompts: Iterable[Prompt]) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise RequestError(
+                f"The prompt file {path} does not end within {MOST_BYTES >> 20} MiB; expected less."
+            )
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise RequestError(
             f"The prompt file {path} is not UTF-8 text (byte {error.start}); expected JSONL."
@@ -112,7 +119,9 @@ def _prompt(line: str, where: str) -> Prompt:
     _printable(str(name), "id", where)
     split = row.get("split")
     if split is not None and not isinstance(split, str):
-        raise RequestError(f"{where}: split is {split!r}; expected a string or none.")
+        raise RequestError(
+            f"{where}: split is of type {type(split).__name__}; expected a string or none."
+        )
     _printable(split or "", "split", where)
     return Prompt(str(name), _category(row, where), _first_turn(row, where), split)
 
