@@ -33,7 +33,7 @@ from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
-from hybridspec.systems import parse_system
+from hybridspec.systems import System, parse_system
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
@@ -149,7 +149,7 @@ class Engine:
         prompt: Prompt,
         params: SamplingParams | None = None,
         *,
-        system: str | None = None,
+        system: str | System | None = None,
         chat: bool = False,
         enable_thinking: bool = False,
     ) -> Stream:
@@ -158,7 +158,8 @@ class Engine:
         Args:
             prompt: text, token ids, or chat messages.
             params: sampling and limits; greedy with 256 tokens by default.
-            system: `ar`, `dflash` or `static:W`; all give the same tokens. See `systems.py`.
+            system: a name such as `ar`, `dflash` or `static:W`, or a `System` of one's own; all
+                give the same tokens. See `systems.py`.
             chat: wrap a text prompt as a user's message in the chat template.
             enable_thinking: passed to the chat template.
 
@@ -169,10 +170,7 @@ class Engine:
         params = SamplingParams() if params is None else params
         expect(isinstance(params, SamplingParams), "params", params, "SamplingParams or None")
         check_stop_ids(params, self.target.config.vocab_size)
-        chosen = parse_system(
-            self.default_system if system is None else system,
-            self.drafter.config.block_size if self.drafter else None,
-        )
+        chosen = system if isinstance(system, System) else self._system(system)
         ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
         most = min(params.max_tokens, self._room(ids))
         eos = self.defaults.eos_token_ids
@@ -192,6 +190,10 @@ class Engine:
     def nbytes(self) -> int:
         """Bytes of the sequence's memory: target and drafter state."""
         return self._state.nbytes + (self._drafter_state.nbytes if self._drafter_state else 0)
+
+    def _system(self, name: str | None) -> System:
+        block = self.drafter.config.block_size if self.drafter else None
+        return parse_system(self.default_system if name is None else name, block)
 
     def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""
