@@ -83,6 +83,13 @@ def test_prompts_of_another_type(engine, prompt):
         engine.generate(prompt)
 
 
+def test_a_long_value_is_cut_in_its_sentence(engine):
+    for options in ({"prompt": [[1] * 10**6]}, {"prompt": [1], "params": [1] * 10**6}):
+        with pytest.raises(RequestError) as refused:
+            engine.generate(**options)
+        assert len(str(refused.value)) < 500
+
+
 def test_generate_takes_what_stream_takes():
     stream, generate = (inspect.signature(f) for f in (Engine.stream, Engine.generate))
     assert generate.parameters == stream.parameters

@@ -24,6 +24,15 @@ def test_the_drafter_is_named_when_it_is_the_one_that_is_missing(draft):
         find_pair("/none/at/all", assets.DRAFTER)
 
 
+def test_a_folder_in_the_home_has_no_revisions_either(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    assert find_pair("~/model")[0] == tmp_path / "model"
+    with pytest.raises(OptionError, match=r"^revision is 'main', but the folder ~/model has no"):
+        find_pair("~/model", revision="main")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -32,6 +41,7 @@ def test_the_drafter_is_named_when_it_is_the_one_that_is_missing(draft):
         ({"draft": True}, "^draft is True"),
         ({"revision": 5, "model": "a/b"}, "^revision is 5; expected a branch"),
         ({"revision": "", "model": "a/b"}, "^revision is ''"),
+        ({"revision": "\udcff", "model": "a/b"}, "^revision is .*expected a branch"),
         ({"revision": "main"}, "^revision is 'main', but the embedded pair has no revisions"),
         ({"draft_revision": "main"}, "^draft_revision is 'main', but the embedded pair has no"),
         ({"revision": "main", "model": assets.TARGET}, "^revision is 'main', but the folder /"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hybridspec.errors import OptionError
+from hybridspec.jsonfile import MOST_SHOWN
 
 if TYPE_CHECKING:
     from hybridspec.core import SamplingParams
@@ -25,7 +26,13 @@ def expect(holds: bool, name: str, value: object, expected: str) -> None:
         OptionError: it does not.
     """
     if not holds:
-        raise OptionError(name, f"is {value!r}; expected {expected}.")
+        raise OptionError(name, f"is {brief(value)}; expected {expected}.")
+
+
+def brief(value: object) -> str:
+    """A value as Python writes it, for a sentence: cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def check_sampling(params: SamplingParams) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hybridspec import assets
-from hybridspec.checkpoint.source import resolve
-from hybridspec.checks import expect
+from hybridspec.checkpoint.source import local_folder, resolve
+from hybridspec.checks import expect, is_unicode
 from hybridspec.errors import CheckpointError, OptionError
 
 Source = str | Path | None
@@ -48,9 +48,9 @@ def _check(
     expect(holds, name, source, "a folder or a Hub id such as owner/name")
     if revision is None:
         return
-    holds = isinstance(revision, str) and revision != ""
+    holds = isinstance(revision, str) and revision != "" and is_unicode(revision)
     expect(holds, revision_name, revision, "a branch, tag or commit")
-    if source is None or Path(source).is_dir():
+    if source is None or local_folder(str(source)) is not None:
         reason = without_source if source is None else f"the folder {source} has no revisions"
         raise OptionError(
             revision_name, f"is {revision!r}, but {reason}; leave it out or name a Hub id."

@@ -26,7 +26,7 @@ def resolve(source: str | Path, revision: str | None = None) -> Path:
         CheckpointError: nothing there, nothing in it, or the Hub does not serve it.
     """
     text = str(source)
-    folder = _local_folder(text)
+    folder = local_folder(text)
     if folder is None and isinstance(source, str) and _HUB_ID.fullmatch(text):
         folder = _from_hub(text, revision)
     if folder is None:
@@ -37,7 +37,7 @@ def resolve(source: str | Path, revision: str | None = None) -> Path:
     return folder
 
 
-def _local_folder(text: str) -> Path | None:
+def local_folder(text: str) -> Path | None:
     """The folder that a path names, if there is one; refuses a file and an empty folder."""
     try:
         path = Path(text).expanduser()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybridspec.checks import brief
 from hybridspec.errors import RequestError
 from hybridspec.text.messages import as_text
 from hybridspec.text.tokenizer import Tokenizer
@@ -47,7 +48,7 @@ def encode_prompt(
 def _ids(prompt: Sequence[Any], vocab_size: int, chat: bool) -> list[int]:
     strange = next((p for p in prompt if not isinstance(p, int) or isinstance(p, bool)), None)
     if strange is not None:
-        raise RequestError(f"The prompt holds {strange!r}; expected {FORMS}.")
+        raise RequestError(f"The prompt holds {brief(strange)}; expected {FORMS}.")
     if chat:
         raise RequestError("Token ids cannot be wrapped as a chat; give text or messages.")
     return _in_range(prompt, vocab_size)
