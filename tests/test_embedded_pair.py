@@ -19,7 +19,7 @@ SYSTEMS = ["static:2", "static:3", "static:5", "static:8", "static:16", "dflash"
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine.load(max_context=1024)
+    return Engine.load(device="cpu", max_context=1024)
 
 
 @pytest.fixture(scope="module")

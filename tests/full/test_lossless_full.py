@@ -24,7 +24,7 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    return Engine.load(max_context=4096)
+    return Engine.load(device="cpu", max_context=4096)
 
 
 @pytest.fixture(scope="session")
