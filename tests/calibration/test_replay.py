@@ -60,7 +60,8 @@ def test_a_price_follows_the_experts_that_were_really_there():
 
 def test_what_is_left_bounds_a_decision():
     trace = by_hand([3, 3], left=2)
-    assert decide(trace, FixedLength(4), 0) == (2, 2)
+    assert decide(trace, FixedLength(4), 0) == (True, 2, 2)
+    assert decide(trace, FixedLength(1), 0) == (False, 1, 1)
 
 
 def test_the_oracle_verifies_what_is_accepted_where_that_pays():

@@ -139,6 +139,9 @@ class Corrected:
     scored: bool = True
     seen: list[int] = field(default_factory=list)
 
+    def drafts(self) -> int:
+        return self.longest - 1
+
     def select(self, proposal) -> Choice:
         if proposal is None:
             return Choice(1)

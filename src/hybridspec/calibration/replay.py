@@ -76,32 +76,37 @@ def distinct_pairs(trace: Trace) -> NDArray[np.int64]:
 
 
 def replay(trace: Trace, policy: LengthPolicy, cost: CostModel) -> Walk:
-    """Walk every answer of the trace with one policy."""
-    columns = zip(*_rounds(trace, policy), strict=True)
-    at, w, u, emitted = (np.array(column) for column in columns)
-    pairs = distinct_pairs(trace)[at, w]
-    ms = np.array([cost(*round_) for round_ in zip(w, u, pairs, strict=True)])
+    """Walk every answer of the trace with one policy. A policy that learns is told the prices."""
+    columns = zip(*_rounds(trace, policy, cost), strict=True)
+    at, w, emitted, ms = (np.array(column) for column in columns)
     drafts = w - 1
     would = np.minimum(trace.accepted[at], trace.left[at] - 1)
     lost = np.maximum(would - drafts, 0)
     return Walk(w, emitted, ms, at, int((trace.drafts - drafts).sum()), int(lost.sum()))
 
 
-def _rounds(trace: Trace, policy: LengthPolicy) -> Iterator[tuple[int, int, int, int]]:
-    """Position, w, u and emitted tokens of each round."""
+def _rounds(
+    trace: Trace, policy: LengthPolicy, cost: CostModel
+) -> Iterator[tuple[int, int, int, float]]:
+    """Position, w, emitted tokens and ms of each round."""
+    pairs = distinct_pairs(trace)
+    observe = getattr(policy, "observe", None)
     for start, end in pairwise([*trace.starts().tolist(), len(trace)]):
         at = start
         while at < end:
-            w, u = decide(trace, policy, at)
+            drafted, w, u = decide(trace, policy, at)
             emitted = min(int(trace.accepted[at]) + 1, w, int(trace.left[at]))
-            yield at, w, u, emitted
+            ms = cost(w, u, int(pairs[at, w])) if drafted else cost.plain_ms
+            if observe is not None:
+                observe(w, emitted - 1, ms / 1e3)
+            yield at, w, emitted, ms
             at += emitted
 
 
-def decide(trace: Trace, policy: LengthPolicy, at: int) -> tuple[int, int]:
-    """The policy's w and Stage 0's u at one position, as a real round would choose them."""
+def decide(trace: Trace, policy: LengthPolicy, at: int) -> tuple[bool, int, int]:
+    """Whether the policy drafts at a position, its w, and Stage 0's u, as a real round has them."""
     left = int(trace.left[at])
-    drafts = min(policy.longest, left) - 1
+    drafts = min(policy.drafts(), left - 1)
     proposal = None
     if drafts >= 1:
         scores = (torch.from_numpy(t[at, :drafts]) for t in (trace.confidence, trace.entropy))
@@ -109,7 +114,7 @@ def decide(trace: Trace, policy: LengthPolicy, at: int) -> tuple[int, int]:
     choice = policy.select(proposal)
     u = min(choice.w0 + policy.lookahead, left, 1 + max(drafts, 0))
     experts = torch.from_numpy(trace.experts[at, 0, :u].astype(np.int64))
-    return min(policy.correct(choice, experts), u), u
+    return drafts >= 1, min(policy.correct(choice, experts), u), u
 
 
 def oracle_lengths(trace: Trace, cost: CostModel, longest: int) -> NDArray[np.int64]:

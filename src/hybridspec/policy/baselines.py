@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hybridspec.core import Proposal
-from hybridspec.policy.length import Choice
+from hybridspec.policy.length import Choice, Uncorrected
 from hybridspec.policy.objective import SHORTEST, expected_tokens
 
 Acceptance = Callable[[Tensor, Tensor], Tensor]
@@ -35,7 +35,7 @@ def angelslim_lengths(block: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class RatioPolicy:
+class RatioPolicy(Uncorrected):
     """argmax over lengths of expected tokens over the round's own cost, ties to the shorter.
 
     EVICT with every length and raw confidence; D-Cut with four lengths; DSpark's rule at batch one
@@ -67,13 +67,9 @@ class RatioPolicy:
         ratio = expected_tokens(prefix)[at - 1] / self.cost[at]
         return Choice(reachable[int(ratio.argmax())], prefix)
 
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0
-
 
 @dataclass(frozen=True)
-class ThresholdPolicy:
+class ThresholdPolicy(Uncorrected):
     """SpecDec++: stop where a rejection becomes likelier than h: w = 1 + max {i: p_i >= 1 - h}."""
 
     threshold: float
@@ -92,10 +88,6 @@ class ThresholdPolicy:
         )  # prefix never grows: these are the first
         return Choice(max(SHORTEST, 1 + drafts), prefix)
 
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0
-
 
 def _prefix(conditional: Acceptance, proposal: Proposal) -> Tensor:
     assert proposal.confidence is not None
@@ -104,7 +96,7 @@ def _prefix(conditional: Acceptance, proposal: Proposal) -> Tensor:
 
 
 @dataclass
-class EmaPolicy:
+class EmaPolicy(Uncorrected):
     """SGLang's adaptive steps: a moving mean of accepted drafts picks among a few lengths.
 
     The mean moves by `rate` a round; every `every` rounds after `warm_up` the smallest candidate of
@@ -132,13 +124,13 @@ class EmaPolicy:
         self._drafts = self.candidates[len(self.candidates) // 2]
         self._mean = float(self._drafts)
 
+    def drafts(self) -> int:
+        """Those in force."""
+        return self._drafts
+
     def select(self, proposal: Proposal | None) -> Choice:
         """The length in force."""
         return Choice(1 if proposal is None else self._drafts + 1)
-
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0
 
     def observe(self, w: int, accepted: int, seconds: float) -> None:
         """Learn from a finished round."""
@@ -161,7 +153,7 @@ def _first_at_least(candidates: Sequence[int], value: float) -> int:
 
 
 @dataclass
-class CascadePolicy:
+class CascadePolicy(Uncorrected):
     """Cascade: short trials of every length, then for a while the one with most tokens a second.
 
     Plain decoding is among the lengths, so speculation that does not pay is switched off (its
@@ -186,15 +178,15 @@ class CascadePolicy:
     def __post_init__(self) -> None:
         self.longest = max(self.lengths)
 
-    def select(self, proposal: Proposal | None) -> Choice:
-        """The length under trial, or the winner."""
+    def drafts(self) -> int:
+        """Those of the length under trial, or of the winner."""
         if not self._queue:
             self._turn()
-        return Choice(1 if proposal is None else self._queue[0])
+        return self._queue[0] - 1
 
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0
+    def select(self, proposal: Proposal | None) -> Choice:
+        """The length under trial, or the winner."""
+        return Choice(1 if proposal is None else self.drafts() + 1)
 
     def observe(self, w: int, accepted: int, seconds: float) -> None:
         """Count a finished round, unless the end of an answer cut its length."""
@@ -217,7 +209,7 @@ class CascadePolicy:
 
 
 @dataclass
-class LaggedRatioPolicy:
+class LaggedRatioPolicy(Uncorrected):
     """vLLM's adaptive verification at batch one: the best ratio, by the confidence one round old.
 
     The budget is chosen before the proposal is read back, with confidence smoothed by `smoothing`.
@@ -254,7 +246,3 @@ class LaggedRatioPolicy:
         expected = expected_tokens(past.cumprod(-1))[: len(now) + 1]
         ratio = expected / self.cost[1 : len(expected) + 1]
         return Choice(1 + int(ratio[1:].argmax()) + 1)
-
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0

@@ -34,6 +34,10 @@ class ThroughputPolicy:
     longest: int
     scored: bool = True
 
+    def drafts(self) -> int:
+        """A whole block: the choice among lengths comes after it."""
+        return self.longest - 1
+
     @property
     def lookahead(self) -> int:
         """Stage 0 runs one input more where a correction may add it."""

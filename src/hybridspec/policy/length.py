@@ -27,10 +27,13 @@ class Choice:
 class LengthPolicy(Protocol):
     """Chooses how many inputs a round verifies (paper Algorithm 1, lines 2 to 5).
 
+    A policy that learns has `observe(w, accepted, seconds)` besides; each finished round is told.
+
     Attributes:
         longest: the largest length it may choose; 1 needs no drafter.
         lookahead: inputs that Stage 0 runs beyond the chosen length, so that `correct` may take
-        them. scored: whether `select` reads the proposal's confidence and entropy.
+            them.
+        scored: whether `select` reads the proposal's confidence and entropy.
     """
 
     @property
@@ -45,6 +48,9 @@ class LengthPolicy(Protocol):
     def scored(self) -> bool:
         """See above."""
 
+    def drafts(self) -> int:
+        """How many drafts the coming round shall have; 0 leaves the drafter out."""
+
     def select(self, proposal: Proposal | None) -> Choice:
         """w0, from the proposal alone; None when nothing was drafted."""
 
@@ -52,8 +58,22 @@ class LengthPolicy(Protocol):
         """w, after the first router: experts [u, k] of layer 0."""
 
 
+class Uncorrected:
+    """What most policies share: a whole proposal every round, and no second look."""
+
+    longest: int
+
+    def drafts(self) -> int:
+        """All it may verify."""
+        return self.longest - 1
+
+    def correct(self, choice: Choice, experts: Tensor) -> int:
+        """No correction."""
+        return choice.w0
+
+
 @dataclass(frozen=True, slots=True)
-class FixedLength:
+class FixedLength(Uncorrected):
     """The same length every round: `ar` at 1, `dflash` at the block size, `static:W` between.
 
     `length` is that length where the drafter is to propose for a longer one, as it must for a
@@ -68,7 +88,3 @@ class FixedLength:
     def select(self, proposal: Proposal | None) -> Choice:
         """The fixed length."""
         return Choice(self.length or self.longest)
-
-    def correct(self, choice: Choice, experts: Tensor) -> int:
-        """No correction."""
-        return choice.w0

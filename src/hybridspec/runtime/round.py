@@ -6,6 +6,8 @@ Plain decoding is this same round at w = 1.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +19,8 @@ from hybridspec.runtime.sampling import accept, target_tokens
 from hybridspec.runtime.state import DrafterSlot, TargetSlot
 from hybridspec.systems import System
 from hybridspec.text.stop import Emission, OutputStream
+
+Observe = Callable[[int, int, float], None]
 
 
 @dataclass(slots=True)
@@ -36,6 +40,7 @@ class Rounds:
     def __init__(self, target: Target, drafter: Drafter | None, system: System) -> None:
         self.target, self.system = target, system
         self.drafter = drafter if system.drafts else None
+        self._observe: Observe | None = getattr(system.policy, "observe", None)
 
     def prefill(self, sequence: Sequence, ids: torch.Tensor) -> PassOutput:
         """Run prompt tokens [T] into the slots; logits of the last one."""
@@ -55,8 +60,9 @@ class Rounds:
 
         Returns what the stop rule let out, the kept tokens, and the round's figures.
         """
+        began = time.perf_counter()
         policy, verifier, slot = self.system.policy, self.system.verifier, sequence.slot
-        proposal = self._propose(sequence, min(policy.longest, remaining) - 1)
+        proposal = self._propose(sequence, min(policy.drafts(), remaining - 1))
         choice = policy.select(proposal)
         drafted = 0 if proposal is None else len(proposal.tokens)
         u = min(choice.w0 + policy.lookahead, remaining, 1 + drafted)
@@ -72,6 +78,8 @@ class Rounds:
         self._extend(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
         stats = RoundStats(w=w, accepted=verdict.accepted, committed=m)
+        if self._observe is not None:
+            self._observe(w, verdict.accepted, time.perf_counter() - began)
         return emission, verdict.emitted[:m], stats
 
     def _propose(self, sequence: Sequence, drafts: int) -> Proposal | None:
