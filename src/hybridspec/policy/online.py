@@ -1,0 +1,148 @@
+"""A policy that goes on learning: a stale profile corrects itself, and speculation that does not
+pay is left off.
+
+Three things are re-estimated from finished rounds, the older ones forgotten bit by bit: the pooled
+rate rho, offsets to the model of acceptance, and what speculation gains over plain decoding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from hybridspec.core import Proposal
+from hybridspec.policy.acceptance import AcceptanceModel
+from hybridspec.policy.length import Choice, Uncorrected
+from hybridspec.policy.objective import select
+
+MEMORY = 0.98  # weight of the past a round: about the last 50 count
+STEP = 0.03  # of the offsets, in logits a label
+MOST = 4.0  # logits that an offset may reach
+EXPLORE = 64  # one round in so many verifies a whole block, or the tail would never be seen
+TRIAL, FIRST_REST, LONGEST_REST = 12, 32, 1024  # rounds
+
+
+@dataclass
+class Engagement:
+    """Whether to speculate, from what it has gained lately.
+
+    Speculation that gains less than plain decoding rests for a while, twice as long each time, and
+    is tried again: what finding out costs is a few rounds in hundreds.
+
+    Attributes:
+        plain_ms: a plain round, as calibrated; measured again whenever plain rounds run.
+        rate: tokens a ms of speculative rounds, as expected; measured again likewise.
+    """
+
+    plain_ms: float
+    rate: float
+    tokens: float = 0.0
+    spent: float = 0.0
+    rounds: int = 0
+    rest: int = 0
+    next_rest: int = FIRST_REST
+
+    def observe(self, speculated: bool, tokens: int, ms: float) -> None:
+        """Count a finished round."""
+        if not speculated:
+            self.plain_ms += (1 - MEMORY) * (min(ms, 3 * self.plain_ms) - self.plain_ms)
+            self.rest = max(0, self.rest - 1)
+            return
+        self.tokens = MEMORY * self.tokens + tokens
+        self.spent = MEMORY * self.spent + ms
+        self.rounds += 1
+        self.rate = self.tokens / self.spent
+        if self.rounds >= TRIAL:
+            self._judge()
+
+    def _judge(self) -> None:
+        if self.rate * self.plain_ms >= 1:
+            self.next_rest = FIRST_REST
+            return
+        self.rest, self.next_rest = self.next_rest, min(2 * self.next_rest, LONGEST_REST)
+        self.tokens = self.spent = 0.0
+        self.rounds = 0
+
+
+@dataclass
+class OnlinePolicy(Uncorrected):
+    """Equation 5 with an acceptance model and a rate that follow what is seen.
+
+    Attributes:
+        acceptance: the calibrated model; `shift`, for all positions, and `offsets`, for each, are
+            added to its logits. Late positions are seen seldom: the common shift speaks for them.
+        cost: [W + 1] C_tgt(w) at index w, ms.
+        fixed_ms: what a drafted round costs at any length.
+        rho: the calibrated rate, tokens a ms; the start of the estimate.
+        plain_ms: a round of plain decoding.
+        longest: W.
+    """
+
+    acceptance: AcceptanceModel
+    cost: Tensor
+    fixed_ms: float
+    rho: float
+    plain_ms: float
+    longest: int
+    lookahead: int = 0
+    scored: bool = True
+    engagement: Engagement = field(init=False)
+    offsets: Tensor = field(init=False)
+    shift: float = field(default=0.0, init=False)
+    _rounds: int = field(default=0, init=False)
+    _tokens: float = field(default=0.0, init=False)
+    _predicted: float = field(default=0.0, init=False)
+    _conditional: Tensor | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.engagement = Engagement(self.plain_ms, self.rho)
+        self.offsets = torch.zeros(self.longest - 1)
+        weight = 1 / (1 - MEMORY)
+        self._predicted, self._tokens = weight, weight * self.rho  # the profile counts as the past
+
+    def drafts(self) -> int:
+        """A whole block, or none while speculation rests."""
+        return 0 if self.engagement.rest else self.longest - 1
+
+    def select(self, proposal: Proposal | None) -> Choice:
+        """The best length, verifying nothing but the anchor among them."""
+        self._conditional = None
+        if proposal is None:
+            return Choice(1)
+        assert proposal.confidence is not None
+        assert proposal.entropy is not None
+        c = self.acceptance.conditional(proposal.confidence, proposal.entropy)
+        c = (c.logit(1e-6) + self.shift + self.offsets[: len(c)].to(c)).sigmoid()
+        self._conditional, prefix = c, c.cumprod(-1)
+        if self._rounds % EXPLORE == EXPLORE - 1:
+            return Choice(len(prefix) + 1, prefix)
+        return Choice(int(select(prefix, self.cost, self.rate, shortest=1)), prefix)
+
+    @property
+    def rate(self) -> float:
+        """rho as it is now: tokens a predicted ms. A machine that is slower throughout changes rho
+        and the costs alike, and no choice."""
+        return self._tokens / self._predicted
+
+    def observe(self, w: int, accepted: int, seconds: float) -> None:
+        """Learn from a finished round of w inputs."""
+        speculated = self._conditional is not None
+        self.engagement.observe(speculated, accepted + 1, seconds * 1e3)
+        if self._conditional is None:
+            return
+        self._rounds += 1
+        self._tokens = MEMORY * self._tokens + accepted + 1
+        predicted = float(self.cost[w]) + self.fixed_ms
+        self._predicted = MEMORY * self._predicted + predicted
+        seen = min(accepted + 1, w - 1)  # drafts whose fate is known: the accepted, one rejected
+        if seen > 0:
+            self._learn(self._conditional[:seen].float().cpu(), accepted)
+
+    def _learn(self, c: Tensor, accepted: int) -> None:
+        """A step of logistic regression on the labels of the drafts seen."""
+        error = STEP * ((torch.arange(len(c)) < accepted).float() - c)
+        self.shift = max(-MOST, min(MOST, self.shift + float(error.sum())))
+        seen = slice(len(c))
+        self.offsets[seen] = (self.offsets[seen] + error).clamp(-MOST, MOST)

@@ -1,0 +1,95 @@
+"""The learning policy in simulated worlds: a stale profile, and speculation that cannot pay."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+
+from hybridspec.core import Proposal
+from hybridspec.policy.acceptance import AcceptanceModel, IsotonicCurves
+from hybridspec.policy.online import TRIAL, Engagement, OnlinePolicy
+
+D = 7
+LINE = torch.tensor([[0.0, 1.0]]).expand(D, 2).contiguous()
+# c = sigmoid(2.2): 0.9 at every position, whatever the drafter says
+SURE = AcceptanceModel(IsotonicCurves(LINE, LINE), torch.tensor([2.2, 0.0, 0, 0, 0, 0]))
+COST = torch.tensor([0.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0])
+
+
+def policy(plain_ms: float = 5.0) -> OnlinePolicy:
+    return OnlinePolicy(SURE, COST, 2.0, 0.35, plain_ms, D + 1)
+
+
+def proposal() -> Proposal:
+    c = torch.full((D,), 0.5)
+    return Proposal(torch.zeros(D, dtype=torch.long), c, torch.ones(D))
+
+
+def run(p: OnlinePolicy, truth: float, rounds: int, slow: float = 1.0) -> tuple[int, float, list]:
+    """Tokens, ms and lengths of rounds in which each draft is accepted with one probability."""
+    rng, tokens, ms, lengths = random.Random(0), 0, 0.0, []
+    for _ in range(rounds):
+        w = p.select(proposal() if p.drafts() else None).w0
+        accepted = 0
+        while accepted < w - 1 and rng.random() < truth:
+            accepted += 1
+        drafted = p._conditional is not None
+        took = slow * (float(COST[w]) + 2.0) if drafted else 5.0
+        p.observe(w, accepted, took / 1e3)
+        tokens, ms = tokens + accepted + 1, ms + took
+        lengths.append(w)
+    return tokens, ms, lengths
+
+
+def test_an_optimistic_profile_corrects_itself():
+    p = policy(plain_ms=1e9)  # speculation always pays: only the length is at stake
+    _, _, lengths = run(p, 0.4, 600)
+    assert sum(lengths[:20]) / 20 > 5
+    assert sum(lengths[-200:]) / 200 < 4
+    assert p.shift + p.offsets[0] < -1.5  # the truth is -2.6
+
+
+def test_a_good_profile_is_left_alone():
+    p = policy(plain_ms=1e9)
+    _, _, lengths = run(p, 0.9, 600)
+    assert sum(lengths[-200:]) / 200 > 5
+    assert abs(p.shift) < 0.6  # random steps of 0.03 around nothing
+
+
+def test_speculation_that_cannot_pay_costs_little():
+    p = policy()
+    tokens, ms, lengths = run(p, 0.05, 4000)
+    plain = tokens * 5.0
+    assert ms < 1.05 * plain  # "never slower beyond the cost of finding out"
+    assert lengths.count(1) > 3500
+
+
+def test_speculation_that_pays_again_is_found():
+    p = policy()
+    run(p, 0.02, 300)
+    assert p.drafts() == 0
+    tokens, ms, _ = run(p, 0.9, 2000)
+    assert tokens / ms > 1.2 / 5.0
+
+
+def test_rests_grow_and_shrink():
+    e = Engagement(5.0, 0.3)
+    rests = []
+    for _ in range(3):
+        for _ in range(TRIAL):
+            e.observe(True, 1, 8.0)
+        rests.append(e.rest)
+        while e.rest:
+            e.observe(False, 1, 5.0)
+    assert rests == [32, 64, 128]
+    for _ in range(TRIAL):
+        e.observe(True, 5, 8.0)
+    assert e.rest == 0
+    assert e.next_rest == 32
+
+
+def test_the_tail_is_looked_at_now_and_then():
+    p = policy(plain_ms=1e9)
+    _, _, lengths = run(p, 0.1, 640)
+    assert lengths[200:].count(D + 1) >= 6
