@@ -11,6 +11,7 @@ from hybridspec.calibration.fit import (
     CalibrationError,
     fit_acceptance,
     fit_curves,
+    fit_temperatures,
     labels,
     reached,
     reliability,
@@ -76,6 +77,19 @@ def test_too_few_rounds_names_the_position_and_how_many_more():
     few = Trace(trace.prompt, trace.left, trace.confidence, trace.entropy, accepted, trace.experts)
     with pytest.raises(CalibrationError, match=r"Only 10 rounds reach draft 2.*20 more"):
         fit_curves(few)
+
+
+def test_temperatures_undo_a_known_scaling():
+    rng = np.random.default_rng(6)
+    logit = rng.normal(1.0, 1.5, (30_000, D))
+    truth = 1 / (1 + np.exp(-logit))
+    accepted = (rng.random(truth.shape) < truth).cumprod(1).sum(1).astype(np.int16)
+    sharp = (1 / (1 + np.exp(-2 * logit))).astype(np.float32)  # too sure by a factor of two
+    some = np.zeros((30_000, 1, D + 1, 1), np.uint16)
+    left = np.full(30_000, 99, np.int32)
+    trace = Trace(np.zeros(30_000, np.int32), left, sharp, np.ones_like(sharp), accepted, some)
+    found = fit_temperatures(trace)
+    assert np.all(np.abs(np.log(found[:3] / 2)) < 0.25)  # two steps of the grid
 
 
 def test_reliability_by_hand():

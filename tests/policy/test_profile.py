@@ -18,11 +18,12 @@ PROFILE = Profile(
     curves_x=((0.1, 0.9), (0.0, 0.5, 1.0)),
     curves_y=((0.2, 0.8), (0.1, 0.5, 0.9)),
     weights=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
-    cost={"exact/eager": Cost({1: 2.0, 3: 3.0}, (1.0, 0.5, 0.01), 0.75, 1.5, 0.4)},
+    cost={"exact/eager": Cost({1: 2.0, 3: 3.0}, (1.0, 0.5, 0.01), 0.75, 1.5, 0.4, 3)},
     s_ms=0.05,
     eta_ms=0.01,
     n_all_mean=(0.0, 3.0, 2.0),
     n_all_given=((0.0, 1.0),) * 3,
+    temperatures=(1.0, 1.5),
     data={"rounds": 12},
 )
 
@@ -48,7 +49,9 @@ def test_the_parts_that_policies_use(path):
     assert profile.tables().given.shape == (3, 2)
 
 
-@pytest.mark.parametrize("name", ["pair", "cost", "weights", "s_ms", "n_all_given", "data"])
+@pytest.mark.parametrize(
+    "name", ["pair", "cost", "weights", "s_ms", "n_all_given", "temperatures", "data"]
+)
 def test_a_missing_field_is_named(path, name):
     body = json.loads(path.read_text())
     del body[name]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from hybridspec.calibration.cost import expert_tables, fit_quadratic
 from hybridspec.calibration.fit import (
     CalibrationError,
     fit_acceptance,
+    fit_temperatures,
     labels,
     reached,
     reliability,
@@ -43,22 +46,31 @@ def fit_profile(
     """
     model = fit_acceptance(trace)
     walked = trace.take(trace.walk(trace.drafts + 1))
-    prefix = _prefix(model, walked)
+    prefix, draft_ms = _prefix(model, walked), slopes.draft_ms
     mean, given = expert_tables(walked)
-    fitted = {name: _cost(samples, prefix, slopes.draft_ms) for name, samples in costs.items()}
-    curves = model.curves
-    data = {
-        "positions": len(trace), "rounds": len(walked),
-        "reached": reached(trace).sum(0).tolist(), **slopes.data,
-        "reliability": _held_out(trace), **about,
-    }  # fmt: skip
     return Profile(
-        pair=dict(about["pair"]), runtime=dict(about["runtime"]),
-        curves_x=_knots(curves.x), curves_y=_knots(curves.y),
-        weights=tuple(model.weights.tolist()), cost=fitted, s_ms=slopes.s_ms, eta_ms=slopes.eta_ms,
-        n_all_mean=tuple(mean.tolist()), n_all_given=tuple(tuple(r) for r in given.tolist()),
-        data=data,
-    )  # fmt: skip
+        pair=dict(about["pair"]),
+        runtime=dict(about["runtime"]),
+        curves_x=_rows(model.curves.x),
+        curves_y=_rows(model.curves.y),
+        weights=tuple(model.weights.tolist()),
+        cost={name: _cost(times, trace, prefix, draft_ms) for name, times in costs.items()},
+        s_ms=slopes.s_ms,
+        eta_ms=slopes.eta_ms,
+        n_all_mean=tuple(mean.tolist()),
+        n_all_given=_rows(given),
+        temperatures=tuple(fit_temperatures(trace).tolist()),
+        data=_data(trace, len(walked)) | slopes.data | dict(about),
+    )
+
+
+def _data(trace: Trace, rounds: int) -> dict[str, Any]:
+    return {
+        "positions": len(trace),
+        "rounds": rounds,
+        "reached": reached(trace).sum(0).tolist(),
+        "reliability": _held_out(trace),
+    }
 
 
 def _prefix(model: AcceptanceModel, trace: Trace) -> torch.Tensor:
@@ -66,22 +78,29 @@ def _prefix(model: AcceptanceModel, trace: Trace) -> torch.Tensor:
     return model.prefix(confidence, entropy)
 
 
-def _knots(rows: torch.Tensor) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in rows.tolist())
+def _rows(table: torch.Tensor | NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in table.tolist())
 
 
-def _cost(times: Samples, prefix: torch.Tensor, draft_ms: float) -> Cost:
+def _cost(samples: Samples, trace: Trace, prefix: torch.Tensor, draft_ms: float) -> Cost:
     """Mean ms by length, the quadratic through them, and the rate it leads to.
 
     The drafter's time is the fixed part: it is paid at any length (appendix A.2).
     """
-    ms = {w: mean_round(samples) for w, samples in sorted(times.items())}
+    ms = {w: mean_round(times) for w, times in sorted(samples.items())}
     plain = ms.pop(0)
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
-    cost = Cost(ms, fit.coefficients, draft_ms, plain, 1.0)
+    static = max(ms, key=lambda w: _fixed_rate(trace, w, ms[w]))
+    cost = Cost(ms, fit.coefficients, draft_ms, plain, 1.0, static)
     curve = cost.target_curve(prefix.shape[1] + 1).double()
-    rho = best_rate(prefix, curve, draft_ms)
-    return Cost(ms, fit.coefficients, draft_ms, plain, rho)
+    return replace(cost, rho=best_rate(prefix, curve, draft_ms))
+
+
+def _fixed_rate(trace: Trace, w: int, ms: float) -> float:
+    """Tokens a ms of a fixed length over the trace."""
+    at = trace.walk(w)
+    tokens = np.minimum(trace.accepted[at] + 1, w)
+    return float(np.minimum(tokens, trace.left[at]).sum() / (len(at) * ms))
 
 
 def _held_out(trace: Trace) -> dict[str, Any]:

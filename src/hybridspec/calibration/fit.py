@@ -14,6 +14,7 @@ from hybridspec.policy.acceptance import TERMS, AcceptanceModel, IsotonicCurves,
 
 FEWEST = 30  # rounds that must reach a position before its curve says anything
 BINS = 15
+TEMPERATURES = np.logspace(-1, 1, 41)  # as SGLang's fitter tries them
 Floats = NDArray[np.float64]
 
 
@@ -76,6 +77,27 @@ def fit_acceptance(trace: Trace, *, fewest: int = FEWEST) -> AcceptanceModel:
     model.fit(terms.numpy()[mask], labels(trace)[mask])
     assert model.coef_.shape == (1, len(TERMS))
     return AcceptanceModel(curves, torch.from_numpy(model.coef_[0].copy()))
+
+
+def fit_temperatures(trace: Trace) -> Floats:
+    """Sequential temperature scaling of raw confidence, [D] (DSpark).
+
+    From the first draft on, each position takes the temperature of TEMPERATURES at which the
+    product of scaled confidences so far is best calibrated for A_D >= i.
+    """
+    whole = trace.take(trace.whole)
+    logit = np.log(_inside(whole.confidence) / (1 - _inside(whole.confidence)))
+    happened, product, chosen = labels(whole), np.ones(len(whole)), []
+    for i in range(whole.drafts):
+        scaled = [product / (1 + np.exp(-logit[:, i] / t)) for t in TEMPERATURES]
+        best = min(range(len(scaled)), key=lambda j: reliability(scaled[j], happened[:, i]).ece)
+        chosen.append(TEMPERATURES[best])
+        product = scaled[best]
+    return np.array(chosen)
+
+
+def _inside(confidence: NDArray[np.float32]) -> Floats:
+    return np.clip(confidence.astype(np.float64), 1e-6, 1 - 1e-6)
 
 
 def _padded(rows: list[Floats]) -> torch.Tensor:

@@ -37,6 +37,7 @@ class Cost:
         quadratic: a, b, c of the fit a + b w + c w^2 to the lengths from 2.
         fixed_ms: the part of the fit that no length changes, taken out of C_tgt.
         plain_ms: a round of plain decoding, without a drafter.
+        static: the fixed length with the most tokens a ms on the calibration prompts.
         rho: tokens a ms, the fixed point of Dinkelbach's iteration.
     """
 
@@ -45,6 +46,7 @@ class Cost:
     fixed_ms: float
     plain_ms: float
     rho: float
+    static: int
 
     def target_curve(self, longest: int) -> Tensor:
         """C_tgt(w), [longest + 1] ms at index w: the fit less its fixed part (appendix A.2)."""
@@ -69,6 +71,7 @@ class Profile:
         cost: by "verifier/launcher".
         s_ms, eta_ms: one more token in Stage 0; one more distinct (layer, expert) pair.
         n_all_mean, n_all_given: the tables of equation 6, by length and by length and new experts.
+        temperatures: DSpark's sequential temperature scaling, one a position.
         data: counts, fit errors, reliability and the prompts' hash, for people.
     """
 
@@ -82,6 +85,7 @@ class Profile:
     eta_ms: float
     n_all_mean: tuple[float, ...]
     n_all_given: tuple[tuple[float, ...], ...]
+    temperatures: tuple[float, ...]
     data: dict[str, Any] = field(default_factory=dict)
 
     def acceptance(self) -> AcceptanceModel:
@@ -153,6 +157,7 @@ def _parsed(body: dict[str, Any]) -> Profile:
         eta_ms=float(body["eta_ms"]),
         n_all_mean=_row(body["n_all_mean"]),
         n_all_given=_rows(body["n_all_given"]),
+        temperatures=_row(body["temperatures"]),
         data=dict(body["data"]),
     )
     _check(profile)
@@ -162,8 +167,8 @@ def _parsed(body: dict[str, Any]) -> Profile:
 def _cost(body: dict[str, Any]) -> Cost:
     a, b, c = _row(body["quadratic"])
     ms = {int(w): float(v) for w, v in body["ms"].items()}
-    numbers = (float(body[k]) for k in ("fixed_ms", "plain_ms", "rho"))
-    return Cost(ms, (a, b, c), *numbers)
+    fixed, plain, rho = (float(body[name]) for name in ("fixed_ms", "plain_ms", "rho"))
+    return Cost(ms, (a, b, c), fixed, plain, rho, int(body["static"]))
 
 
 def _row(values: Any) -> tuple[float, ...]:
@@ -184,6 +189,8 @@ def _check(profile: Profile) -> None:
     if not profile.cost or any(c.rho <= 0 for c in profile.cost.values()):
         raise ValueError("cost names no runtime, or a rho is not positive")
     drafts = len(profile.curves_x)
+    if len(profile.temperatures) != drafts or min(profile.temperatures) <= 0:
+        raise ValueError("temperatures has not one positive number a draft")
     if {len(profile.n_all_mean), len(profile.n_all_given)} != {drafts + 1}:
         raise ValueError("n_all_mean and n_all_given have not one row a target input")
 
