@@ -47,9 +47,9 @@ def test_lengths_that_are_none(argument):
         parse_system(f"static:{argument}", 16)
 
 
-@pytest.mark.parametrize("verifier", ["", "5", "Block", "replay"])
+@pytest.mark.parametrize("verifier", ["", "5", "Block", "replayed"])
 def test_unknown_verifiers(verifier):
-    with pytest.raises(RequestError, match="expected exact or block"):
+    with pytest.raises(RequestError, match=r"expected one of: .*exact"):
         parse_system(f"static:5:{verifier}", 16)
 
 

@@ -1,16 +1,23 @@
-"""The decoding systems by name: each is a length policy and a GDN verifier, nothing more."""
+"""The decoding systems by name: each is a length policy and a GDN verifier, nothing more.
+
+Those that need a calibration profile are in `catalogue.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybridspec.catalogue import CATALOGUE, build
 from hybridspec.errors import OptionError, RequestError
 from hybridspec.model.gdn import VERIFY, Verifier
+from hybridspec.policy.baselines import CascadePolicy, EmaPolicy
 from hybridspec.policy.length import FixedLength, LengthPolicy
+from hybridspec.policy.profile import Profile
 
 KNOWN = (
     "ar (plain decoding), dflash (the whole block), static:W (W inputs a round), "
-    "static:W:block (the same on the block verifier)"
+    "static:W:VERIFIER, ema, cascade; and with a calibration profile "
+    f"{', '.join(CATALOGUE)}"
 )
 
 
@@ -28,30 +35,21 @@ class System:
         return self.policy.longest > 1
 
 
-def parse_system(name: str, block_size: int | None) -> System:
-    """The system called NAME[:ARG].
+def parse_system(name: str, block_size: int | None, profile: Profile | None = None) -> System:
+    """The system called NAME[:ARG]. One that learns starts anew with every call.
 
     Args:
-        name: `ar`, `dflash`, `static:W` or `static:W:VERIFIER`.
+        name: see KNOWN.
         block_size: the drafter's, the anchor included; None when there is no drafter.
+        profile: for the systems of `catalogue.py`.
 
     Raises:
-        RequestError: an unknown name, a length out of range, or no drafter for a system that
-        drafts.
+        RequestError: an unknown name, an argument out of range, or no drafter or no profile for a
+            system that needs one.
     """
     if not isinstance(name, str):
         raise OptionError("system", f"is {name!r}; expected the name of one of: {KNOWN}.")
-    kind, colon, argument = name.partition(":")
-    if kind == "static":
-        length, named, verifier = argument.partition(":")
-        policy = FixedLength(_length(length, block_size))
-        system = System(name, policy, _verifier(name, verifier if named else "exact"))
-    elif kind == "dflash" and not colon:
-        system = System(name, FixedLength(block_size or 2), "exact")
-    elif kind == "ar" and not colon:
-        system = System(name, FixedLength(1), "exact")
-    else:
-        raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
+    system = System(name, *_parts(name, block_size, profile))
     if system.drafts and block_size is None:
         raise RequestError(
             f"The system {name!r} needs a drafter and none is loaded. Name one (draft, --draft), "
@@ -60,12 +58,40 @@ def parse_system(name: str, block_size: int | None) -> System:
     return system
 
 
-def _verifier(name: str, verifier: str) -> Verifier:
+def _parts(
+    name: str, block_size: int | None, profile: Profile | None
+) -> tuple[LengthPolicy, Verifier]:
+    """Policy and verifier of a name."""
+    kind, colon, argument = name.partition(":")
+    block = block_size or 16
+    if kind == "static" and (colon or profile is None):
+        length, named, verifier = argument.partition(":")
+        return FixedLength(_length(length, block_size)), _verifier(name, verifier, named)
+    if kind in CATALOGUE:
+        if profile is None:
+            raise RequestError(
+                f"The system {name!r} needs a calibration profile and none is loaded. Make one "
+                "with `hybridspec calibrate` and name it (profile, --profile)."
+            )
+        return build(name, profile, block)
+    simple: dict[str, LengthPolicy] = {
+        "ar": FixedLength(1),
+        "dflash": FixedLength(block),
+        "ema": EmaPolicy(),
+        "cascade": CascadePolicy(),
+    }
+    if name not in simple:
+        raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
+    return simple[name], "exact"
+
+
+def _verifier(name: str, verifier: str, named: str) -> Verifier:
     for known in VERIFY:
-        if verifier == known:
+        if (verifier if named else "exact") == known:
             return known
     raise RequestError(
-        f"The system {name!r} names the GDN verifier {verifier!r}; expected exact or block."
+        f"The system {name!r} names the GDN verifier {verifier!r}; expected one of: "
+        f"{', '.join(VERIFY)}."
     )
 
 

@@ -1,0 +1,155 @@
+"""The systems that need a calibration profile, by name. `systems.py` has those that need none.
+
+Each takes its own runtime's cost: the rounds of its GDN verifier, as the profile measured them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hybridspec.errors import RequestError
+from hybridspec.model.gdn import Verifier
+from hybridspec.policy.baselines import (
+    Acceptance,
+    LaggedRatioPolicy,
+    RatioPolicy,
+    ThresholdPolicy,
+    angelslim_lengths,
+    dcut_lengths,
+    raw,
+)
+from hybridspec.policy.hybrid import ThroughputPolicy
+from hybridspec.policy.length import FixedLength, LengthPolicy
+from hybridspec.policy.online import OnlinePolicy
+from hybridspec.policy.profile import Cost, Profile
+
+LAUNCHER = "eager"
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A profile as one system's builder sees it: for a verifier and a drafter's block size W."""
+
+    profile: Profile
+    cost: Cost
+    block: int
+
+    @property
+    def rounds(self) -> Tensor:
+        """[W + 1] whole-round ms."""
+        return self.cost.round_curve(self.block)
+
+    @property
+    def curve(self) -> Tensor:
+        """[W + 1] C_tgt ms."""
+        return self.cost.target_curve(self.block)
+
+    def ratio(self, lengths: tuple[int, ...], conditional: Acceptance = raw) -> RatioPolicy:
+        """Tokens over ms, of some lengths."""
+        return RatioPolicy(self.rounds, lengths, conditional, self.block)
+
+    def hybrid(self, corrected: bool) -> ThroughputPolicy:
+        """The paper's policy, with or without the correction."""
+        tables = self.profile.tables() if corrected else None
+        acceptance = self.profile.acceptance()
+        return ThroughputPolicy(acceptance, self.curve, self.cost.rho, tables, self.block)
+
+    def online(self) -> OnlinePolicy:
+        """The policy that goes on learning."""
+        cost = self.cost
+        return OnlinePolicy(
+            self.profile.acceptance(), self.curve, cost.fixed_ms, cost.rho, cost.plain_ms,
+            self.block,
+        )  # fmt: skip
+
+    def scaled(self, confidence: Tensor, entropy: Tensor) -> Tensor:
+        """Confidence after DSpark's temperatures."""
+        t = torch.tensor(self.profile.temperatures, device=confidence.device)
+        return (confidence.logit(1e-6) / t[: confidence.shape[-1]]).sigmoid()
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """All lengths from 2."""
+        return tuple(range(2, self.block + 1))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a name becomes a policy, and the verifier it runs on. `takes` names its argument."""
+
+    verifier: Verifier
+    build: Callable[[Calibrated, str], LengthPolicy]
+    takes: str = ""
+
+
+CATALOGUE: dict[str, Entry] = {
+    "static": Entry("exact", lambda c, _: FixedLength(c.cost.static)),
+    "dcut": Entry("exact", lambda c, a: c.ratio(_dcut(a, c.block)), "angelslim or nothing"),
+    "evict": Entry("exact", lambda c, _: c.ratio(c.every)),
+    "evict-cal": Entry("exact", lambda c, _: c.ratio(c.every, c.profile.acceptance().conditional)),
+    "evict-sts": Entry("exact", lambda c, _: c.ratio(c.every, c.scaled)),
+    "vllm-adaptive": Entry(
+        "exact",
+        lambda c, _: LaggedRatioPolicy(
+            c.rounds, c.profile.acceptance().conditional, longest=c.block
+        ),
+    ),
+    "specdecpp": Entry(
+        "exact",
+        lambda c, a: ThresholdPolicy(
+            _threshold(a), c.profile.acceptance().conditional, longest=c.block
+        ),
+        "a threshold between 0 and 1, such as 0.5",
+    ),
+    "nominal-only": Entry("exact", lambda c, _: c.hybrid(corrected=False)),
+    "hybridspec": Entry("exact", lambda c, _: c.hybrid(corrected=True)),
+    "auto": Entry("exact", lambda c, _: c.online()),
+}
+
+
+def build(name: str, profile: Profile, block: int) -> tuple[LengthPolicy, Verifier]:
+    """The policy and verifier of a catalogued NAME[:ARG].
+
+    Raises:
+        RequestError: an argument that the system does not take, or a profile without the costs of
+            its verifier or for another block size.
+    """
+    kind, colon, argument = name.partition(":")
+    entry = CATALOGUE[kind]
+    if colon and not entry.takes:
+        raise RequestError(f"The system {kind} takes nothing after a colon; got {name!r}.")
+    if len(profile.curves_x) != block - 1:
+        raise RequestError(
+            f"The profile is for {len(profile.curves_x)} drafts and the drafter proposes "
+            f"{block - 1}. Make a new one with `hybridspec calibrate`."
+        )
+    cost = profile.cost.get(f"{entry.verifier}/{LAUNCHER}")
+    if cost is None:
+        raise RequestError(
+            f"The profile has no costs of the verifier {entry.verifier}, on which {kind} runs. "
+            "Make one that has with `hybridspec calibrate`."
+        )
+    return entry.build(Calibrated(profile, cost, block), argument), entry.verifier
+
+
+def _dcut(argument: str, block: int) -> tuple[int, ...]:
+    if argument not in ("", "angelslim"):
+        raise RequestError(f"dcut takes angelslim or nothing after a colon; got {argument!r}.")
+    return angelslim_lengths(block) if argument else dcut_lengths(block)
+
+
+def _threshold(argument: str) -> float:
+    try:
+        value = float(argument)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise RequestError(
+            "specdecpp takes a threshold between 0 and 1 after a colon, such as specdecpp:0.5; got "
+            f"{argument!r}."
+        )
+    return value

@@ -1,0 +1,86 @@
+"""Systems that need a profile: what their names mean, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hybridspec.catalogue import CATALOGUE
+from hybridspec.errors import RequestError
+from hybridspec.policy.baselines import LaggedRatioPolicy, RatioPolicy, ThresholdPolicy
+from hybridspec.policy.hybrid import ThroughputPolicy
+from hybridspec.policy.length import FixedLength
+from hybridspec.policy.online import OnlinePolicy
+from hybridspec.policy.profile import Cost, Profile
+from hybridspec.systems import parse_system
+
+COST = Cost({2: 3.0, 16: 9.0}, (2.0, 0.4, 0.0), 1.5, 2.0, 0.5, 5)
+PROFILE = Profile(
+    pair={"target": "a", "drafter": "b"},
+    runtime={"device": "cpu", "dtype": "float32"},
+    curves_x=((0.0, 1.0),) * 15,
+    curves_y=((0.1, 0.9),) * 15,
+    weights=(-1.0, 3.0, 0.0, 0.0, -0.1, -0.1),
+    cost={"exact/eager": COST},
+    s_ms=0.1,
+    eta_ms=0.0,
+    n_all_mean=(1.0,) * 16,
+    n_all_given=((0.0, 1.0, 2.0),) * 16,
+    temperatures=(1.0,) * 15,
+)
+MEANT = {
+    "static": FixedLength, "dcut": RatioPolicy, "dcut:angelslim": RatioPolicy, "evict": RatioPolicy,
+    "evict-cal": RatioPolicy, "evict-sts": RatioPolicy, "vllm-adaptive": LaggedRatioPolicy,
+    "specdecpp:0.4": ThresholdPolicy, "nominal-only": ThroughputPolicy,
+    "hybridspec": ThroughputPolicy, "auto": OnlinePolicy,
+}  # fmt: skip
+
+
+def test_every_system_is_in_this_table():
+    assert {name.partition(":")[0] for name in MEANT} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_what_a_name_means(name):
+    system = parse_system(name, 16, PROFILE)
+    assert isinstance(system.policy, MEANT[name])
+    assert system.name == name
+    assert system.policy.longest == (5 if name == "static" else 16)
+
+
+def test_lengths_of_the_ratio_rules():
+    lengths = {n: parse_system(n, 16, PROFILE).policy.lengths for n in MEANT if "d" in n[:1]}
+    assert lengths == {"dcut": (4, 8, 12, 16), "dcut:angelslim": (5, 9, 13, 16)}
+    assert parse_system("evict", 16, PROFILE).policy.lengths == tuple(range(2, 17))
+
+
+def test_only_hybridspec_looks_ahead():
+    ahead = {n for n in MEANT if parse_system(n, 16, PROFILE).policy.lookahead}
+    assert ahead == {"hybridspec"}
+
+
+@pytest.mark.parametrize("name", sorted({*MEANT} - {"static"}))
+def test_without_a_profile_the_way_to_one_is_named(name):
+    with pytest.raises(RequestError, match=r"needs a calibration profile .*hybridspec calibrate"):
+        parse_system(name, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("auto:3", "takes nothing"), ("dcut:4", "angelslim or nothing"), ("specdecpp", "threshold"),
+        ("specdecpp:1.5", "threshold"), ("specdecpp:x", "threshold"), ("specdecpp:nan", "thresh"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_none(name, words):
+    with pytest.raises(RequestError, match=words):
+        parse_system(name, 16, PROFILE)
+
+
+def test_a_profile_of_another_block_or_without_the_costs_is_refused():
+    with pytest.raises(RequestError, match="for 15 drafts and the drafter proposes 7"):
+        parse_system("auto", 8, PROFILE)
+    bare = replace(PROFILE, cost={"block/eager": COST})
+    with pytest.raises(RequestError, match="no costs of the verifier exact"):
+        parse_system("auto", 16, bare)
