@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from builders import random_target, target_config
+from hybridspec.model.gdn import VERIFY
 from hybridspec.runtime.state import TargetState
 
 BASE = target_config(layer_types=("linear_attention",))
@@ -69,19 +70,33 @@ def test_prefill(mixer, cuts):
     torch.testing.assert_close(slot.conv[0, :history], raw[-history:], **CLOSE)
 
 
-@pytest.mark.parametrize("form", ["block", "exact"])
+@pytest.mark.parametrize("form", VERIFY)
 @pytest.mark.parametrize(
-    "rounds", [[(16, 16)] * 2, [(1, 1)] * 5, [(9, 1), (4, 3), (16, 11), (2, 2)]]
+    "rounds",
+    [[(16, 16)] * 3, [(1, 1)] * 40, [(9, 1), (4, 3), (16, 11), (2, 2)], [(16, 1)] * 20],
 )
 def test_rounds(mixer, form, rounds):
     """Verify w, keep m, after a prompt of one token: shorter than the convolution."""
-    u = tokens(60)
+    follow(mixer, form, rounds)
+
+
+@pytest.mark.parametrize("form", VERIFY)
+def test_two_rounds_that_keep_all_and_half_in_both_orders(mixer, form):
+    for w in range(1, 17):
+        half = (w + 1) // 2
+        follow(mixer, form, [(w, w), (w, half)])
+        follow(mixer, form, [(w, half), (w, w)])
+
+
+def follow(mixer, form, rounds):
+    """Rows of every verification and states after every commit, against the whole sequence."""
+    u = tokens(1 + sum(m for _, m in rounds) + 16)
     expected, _, _ = written_out(mixer, u)
-    slot = TargetState(mixer.config, 100, dtype=torch.float64).slot()
+    slot = TargetState(mixer.config, len(u), dtype=torch.float64).slot()
     mixer.prefill(u[:1], slot.layer(0))
     at = 1
     for w, m in rounds:
-        rows = mixer.verify(u[at : at + w], slot.layer(0), form)
+        rows = mixer.verify(u[at : at + w], slot.layer(0, form), form)
         torch.testing.assert_close(rows, expected[at : at + w], **CLOSE)
         slot.commit(m, form)
         at += m
@@ -91,9 +106,6 @@ def test_rounds(mixer, form, rounds):
 def test_a_repeated_token_of_zeros_is_harmless(mixer):
     """q and k of length zero are divided by the root of eps, not by zero."""
     slot = TargetState(mixer.config, 40, dtype=torch.float64).slot()
-    for form in ("block", "exact"):
-        assert (
-            mixer.verify(torch.zeros(5, 64, dtype=torch.float64), slot.layer(0), form)
-            .isfinite()
-            .all()
-        )
+    for form in VERIFY:
+        rows = mixer.verify(torch.zeros(5, 64, dtype=torch.float64), slot.layer(0, form), form)
+        assert rows.isfinite().all()

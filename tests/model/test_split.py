@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from builders import PATTERN, random_target, target_config
+from hybridspec.model.gdn import VERIFY
 from hybridspec.runtime.state import TargetState, W
 
 CONFIGS = {
@@ -13,7 +14,7 @@ CONFIGS = {
     "attention_first": target_config(layer_types=PATTERN[::-1]),
     "one_layer": target_config(layer_types=PATTERN[:1]),
 }
-FORMS = ("block", "exact")
+FORMS = tuple(VERIFY)
 PAST = 21
 
 
@@ -22,10 +23,13 @@ def target(request):
     return random_target(CONFIGS[request.param])
 
 
-def slot_after_prompt(target):
+def slot_after_prompt(target, form="block"):
+    """PAST tokens, the last 8 of them from a round of the same verifier: a ring is in use."""
     taps = (0, target.config.num_hidden_layers - 1)
     slot = TargetState(target.config, 64, dtype=target.dtype).slot(0, taps)
-    target.prefill(torch.arange(PAST), slot)
+    target.prefill(torch.arange(PAST - 8), slot)
+    target.verify_unsplit(torch.arange(PAST - 8, PAST), slot, form)
+    slot.commit(8, form)
     return slot
 
 
@@ -33,23 +37,29 @@ def block(w, seed=0):
     return torch.randint(0, 97, (w,), generator=torch.Generator().manual_seed(seed))
 
 
-def written(slot, w):
+def retained(slot, form):
+    """What a verification writes of its tokens into the GDN layers, tokens first."""
+    layers = [slot.layer(i, form) for i in range(len(slot.checkpoint))]
+    return [t for b in layers for t in (b.z, b.k, b.g, b.states) if t is not None]
+
+
+def written(slot, w, form):
     """Everything that w verified inputs leave in a slot."""
     rows = slice(PAST, PAST + w)
     return [slot.gdn, slot.conv[:, : 3 + w], slot.keys[:, :, rows], slot.values[:, :, rows]] + [
-        t[:, :w] for t in (slot.z, slot.k, slot.g)
+        t[:w] for t in retained(slot, form)
     ]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("w", range(1, W + 1))
 def test_the_split_has_the_bits_of_the_unsplit_pass(target, w, form):
-    one, two = slot_after_prompt(target), slot_after_prompt(target)
+    one, two = slot_after_prompt(target, form), slot_after_prompt(target, form)
     unsplit = target.verify_unsplit(block(w), one, form)
     split = target.stage1(target.stage0(block(w), two, form), w, two, form)
     assert torch.equal(unsplit.logits, split.logits)
     assert torch.equal(unsplit.features, split.features)
-    for ours, theirs in zip(written(one, w), written(two, w), strict=True):
+    for ours, theirs in zip(written(one, w, form), written(two, w, form), strict=True):
         assert torch.equal(ours, theirs)
 
 
@@ -59,14 +69,14 @@ def test_stage_1_reads_nothing_of_the_tokens_it_leaves_out(target, w, form):
     """Stage 0 of 16 tokens, then the rows past w overwritten: the w results keep their bits."""
     results = []
     for spoil in (False, True):
-        slot = slot_after_prompt(target)
+        slot = slot_after_prompt(target, form)
         stage0 = target.stage0(block(W), slot, form)
         if spoil:
             stage0.experts[w:] = 0
             for rows in (stage0.residual, stage0.moe_input, stage0.weights):
                 rows[w:] = torch.nan
-            for factors in (slot.z, slot.k, slot.g):
-                factors[:, w:] = torch.nan
+            for rows in retained(slot, form):
+                rows[w:] = torch.nan
             slot.conv[:, 3 + w :] = torch.nan
             slot.keys[:, :, PAST + w :] = torch.nan
             slot.values[:, :, PAST + w :] = torch.nan
@@ -84,7 +94,7 @@ def test_a_longer_stage_0_gives_the_results_of_a_shorter_one(form):
     on a CPU, by 1e-15 each."""
     target = random_target(CONFIGS["gdn_first"], dtype=torch.float64)
     for w in range(1, W):
-        long, short = slot_after_prompt(target), slot_after_prompt(target)
+        long, short = slot_after_prompt(target, form), slot_after_prompt(target, form)
         ours = target.stage1(target.stage0(block(W), long, form), w, long, form)
         theirs = target.stage1(target.stage0(block(w), short, form), w, short, form)
         torch.testing.assert_close(ours.logits, theirs.logits, rtol=0, atol=1e-11)
@@ -109,10 +119,11 @@ def test_stage_0_runs_no_expert(monkeypatch):
     assert calls == [0, 1, 2, 3]
 
 
-def test_verification_leaves_the_committed_state(target):
-    slot = slot_after_prompt(target)
+@pytest.mark.parametrize("form", FORMS)
+def test_verification_leaves_the_committed_state(target, form):
+    slot = slot_after_prompt(target, form)
     before = [slot.gdn.clone(), slot.conv[:, :3].clone(), slot.keys[:, :, :PAST].clone()]
-    target.stage1(target.stage0(block(W), slot, "block"), W, slot, "block")
+    target.stage1(target.stage0(block(W), slot, form), W, slot, form)
     after = [slot.gdn, slot.conv[:, :3], slot.keys[:, :, :PAST]]
     assert slot.length == PAST
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))

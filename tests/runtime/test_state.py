@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from builders import PATTERN, drafter_config, random_target, target_config
+from hybridspec.model.gdn import VERIFY
 from hybridspec.runtime.state import DrafterState, TargetState, W
 from scripted import TINY
 
@@ -16,9 +17,10 @@ CONFIG = target_config(linear_num_key_heads=1, linear_key_head_dim=12, layer_typ
 
 def noise(state, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    for tensor in state.tensors().values():
+    for name, tensor in state.tensors().items():
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
-    state.g.neg_().clamp_max_(0)
+        if name in ("g", "ring g"):
+            tensor.neg_().clamp_max_(0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -49,15 +51,20 @@ def test_a_state_counts_its_bytes():
     assert TargetState(CONFIG, 100, slots=3).nbytes == 3 * 4 * floats
 
 
-@pytest.mark.parametrize("verifier", ["block", "exact"])
+@pytest.mark.parametrize("verifier", VERIFY)
 @pytest.mark.parametrize("m", range(1, W + 1))
 def test_a_commit_moves_every_layer_by_m(m, verifier):
-    """Against the recurrence from the factors, layer by layer and token by token, in float64."""
+    """Against the recurrence from the factors, layer by layer and token by token, in float64.
+
+    `per-token` has no factors but the state itself.
+    """
     state = TargetState(CONFIG, 50, dtype=torch.float64)
     slot = state.slot()
+    slot.layer(0, verifier)  # allocates what this verifier needs
     noise(state)
     gdn, conv = slot.gdn.clone(), slot.conv.clone()
-    z, k, g = slot.z.clone(), slot.k.clone(), slot.g.clone()
+    layers = [slot.layer(i, verifier) for i in range(6)]
+    z, k, g = (torch.stack([getattr(b, name) for b in layers]) for name in "zkg")
     slot.length = 7
     slot.commit(m, verifier)
     assert slot.length == 7 + m
@@ -65,17 +72,20 @@ def test_a_commit_moves_every_layer_by_m(m, verifier):
     for t in range(m):
         key = k[:, t, torch.zeros(4, dtype=torch.long)]  # four value heads share one key head
         gdn = gdn * g[:, t].exp()[..., None, None] + z[:, t, :, :, None] * key[:, :, None]
+    if verifier == "per-token":
+        gdn = state.tensors()["states"][:, 0, m - 1]
     torch.testing.assert_close(slot.gdn, gdn, rtol=1e-12, atol=1e-12)  # 16 float64 roundings
 
 
-def test_slots_do_not_see_each_other():
+@pytest.mark.parametrize("verifier", VERIFY)
+def test_slots_do_not_see_each_other(verifier):
     """Two sequences in turn in one memory give what each gives alone."""
     target = random_target(TINY, dtype=torch.float64)
     texts = torch.randint(0, 500, (2, 40), generator=torch.Generator().manual_seed(0))
 
     def step(slot, ids):
-        target.stage1(target.stage0(ids, slot, "block"), 4, slot, "block")
-        slot.commit(3, "block")
+        target.stage1(target.stage0(ids, slot, verifier), 4, slot, verifier)
+        slot.commit(3, verifier)
 
     shared = TargetState(TINY, 60, slots=2, dtype=torch.float64)
     pair = [shared.slot(i) for i in (0, 1)]

@@ -13,11 +13,7 @@ from hybridspec.kernels.gdn import naive
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.layers import RMSNorm, product, weight, wide
 
-Verifier = Literal["block", "exact"]
-VERIFY: dict[Verifier, Callable[..., tuple[Tensor, Tensor]]] = {
-    "block": naive.block,
-    "exact": naive.recurrent,
-}
+Verifier = Literal["exact", "block", "per-token", "replay"]
 L2_EPS = 1e-6
 
 
@@ -25,7 +21,9 @@ class GDNBuffers(NamedTuple):
     """One layer's share of a slot: views that the mixer reads and writes.
 
     state [VH, dv, dk], conv [3 + rows, C] raw columns (the first 3 are history), and the compact
-    factors z [W, VH, dv], k [W, KH, dk], g [W, VH].
+    factors z [W, VH, dv], k [W, KH, dk], g [W, VH] that a verification writes.
+    `per-token` alone has states [W, VH, dv, dk], one for every token; `replay` alone has `past`,
+    the factors of committed tokens that `state` does not hold yet, if there are any.
     """
 
     state: Tensor
@@ -33,6 +31,32 @@ class GDNBuffers(NamedTuple):
     z: Tensor
     k: Tensor
     g: Tensor
+    states: Tensor | None = None
+    past: naive.Factors | None = None
+
+
+class Tokens(NamedTuple):
+    """What a verifier takes of w tokens: shapes as in `kernels/gdn/naive.py`."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    beta: Tensor
+    g: Tensor
+
+
+def _per_token(tokens: Tokens, buffers: GDNBuffers) -> tuple[Tensor, Tensor]:
+    assert buffers.states is not None
+    return naive.recurrent(*tokens, buffers.state, buffers.states)
+
+
+# Each returns the outputs and factors z [w, VH, dv].
+VERIFY: dict[Verifier, Callable[[Tokens, GDNBuffers], tuple[Tensor, Tensor]]] = {
+    "exact": lambda tokens, buffers: naive.recurrent(*tokens, buffers.state),
+    "block": lambda tokens, buffers: naive.block(*tokens, buffers.state),
+    "per-token": _per_token,
+    "replay": lambda tokens, buffers: naive.block(*tokens, buffers.state, buffers.past),
+}
 
 
 class GDNMixer:
@@ -79,14 +103,14 @@ class GDNMixer:
     def verify(self, u: Tensor, buffers: GDNBuffers, verifier: Verifier) -> Tensor:
         """u [w, hidden] -> [w, VH * dv], not yet projected back; leaves the state.
 
-        Fills the convolution columns and the factors.
+        Fills the convolution columns, the factors and, for `per-token`, the states.
         """
         w = u.shape[0]
         qkv, z, b, a = self._project(u)
         buffers.conv[self.taps - 1 : self.taps - 1 + w] = qkv
         q, k, v = self._convolve(buffers.conv[: self.taps - 1 + w])
         beta, g = self._gates(b, a)
-        o, buffers.z[:w] = VERIFY[verifier](q, k, v, beta, g, buffers.state)
+        o, buffers.z[:w] = VERIFY[verifier](Tokens(q, k, v, beta, g), buffers)
         buffers.k[:w] = k
         buffers.g[:w] = g
         return self._finish(o, z)

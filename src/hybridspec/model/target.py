@@ -80,7 +80,7 @@ class Layer:
         """Residual after the mixer: [T, hidden]."""
         u = self.mixer_norm(x)
         if self.gdn is not None:
-            buffers = step.slot.layer(self.place)
+            buffers = step.slot.layer(self.place, step.verifier)
             y = (
                 self.gdn.verify(u, buffers, step.verifier)
                 if step.verifier
