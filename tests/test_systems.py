@@ -14,6 +14,8 @@ GOOD = {
     **{f"static:{w}": (w, "exact") for w in range(1, 17)},
     "static:5:exact": (5, "exact"),
     "static:5:block": (5, "block"),
+    "static:5:per-token": (5, "per-token"),
+    "static:5:replay": (5, "replay"),
 }
 UNKNOWN = ["", "AR", "ar:1", "dflash:16", "greedy", "hybrid", "ar ", " ar", ":5", "ar:", "dflash:"]
 LENGTHS = ["", "0", "17", "-1", "5.0", "five", "1e1", "٣", "²", "+5", " 5", "99999999999"]

@@ -14,13 +14,14 @@ import hybridspec.stream
 from builders import random_target
 from committed import EXACT, assert_committed
 from hybridspec.core import SamplingParams
+from hybridspec.model.gdn import VERIFY
 from hybridspec.policy.length import Choice
 from hybridspec.runtime.check import distances
 from hybridspec.runtime.state import TargetState, W
 from hybridspec.systems import System
 from scripted import RIGHT, TINY, prompt_ids, run, script, scripted_engine
 
-FORMS = ("block", "exact")
+FORMS = tuple(VERIFY)
 TARGET = random_target(TINY, dtype=torch.float64)
 TEXT = torch.tensor(prompt_ids(200, seed=5))
 WRONG = torch.tensor(prompt_ids(W, seed=6))  # drafts that are refused
