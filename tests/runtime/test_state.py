@@ -79,13 +79,12 @@ def test_a_commit_moves_every_layer_by_m(m, verifier):
 
 @pytest.mark.parametrize("verifier", VERIFY)
 def test_slots_do_not_see_each_other(verifier):
-    """Two sequences in turn in one memory give what each gives alone."""
+    """Two sequences in one memory, each verifying before the other commits, as each alone."""
     target = random_target(TINY, dtype=torch.float64)
     texts = torch.randint(0, 500, (2, 40), generator=torch.Generator().manual_seed(0))
 
-    def step(slot, ids):
+    def verify(slot, ids):
         target.stage1(target.stage0(ids, slot, verifier), 4, slot, verifier)
-        slot.commit(3, verifier)
 
     shared = TargetState(TINY, 60, slots=2, dtype=torch.float64)
     pair = [shared.slot(i) for i in (0, 1)]
@@ -93,7 +92,9 @@ def test_slots_do_not_see_each_other(verifier):
     for slots in (pair, alone):
         for start in (0, 4, 8):
             for slot, text in zip(slots, texts, strict=True):
-                step(slot, text[start : start + 4])
+                verify(slot, text[start : start + 4])
+            for slot in slots:
+                slot.commit(3, verifier)
     for ours, theirs in zip(pair, alone, strict=True):
         assert torch.equal(ours.gdn, theirs.gdn)
         assert torch.equal(ours.conv[:, :3], theirs.conv[:, :3])

@@ -83,6 +83,15 @@ def test_the_bytes_of_the_35b_model():
     assert ring == 30 * 32 * (32 * 128 + 16 * 128 + 32) * 4
 
 
+@pytest.mark.parametrize("form", ["per-token", "replay"])
+def test_memory_made_in_inference_mode_serves_outside_of_it(form):
+    slot = new_state().slot()
+    with torch.inference_mode():
+        round_of(slot, form, 9, 7)
+    round_of(slot, form, 9, 6)
+    assert_equal_to(slot, plain(13))
+
+
 def test_an_engine_allocates_for_the_systems_that_run():
     engine = scripted_engine()
     common = engine.nbytes
