@@ -22,7 +22,7 @@ PROFILE = Profile(
     curves_x=((0.0, 1.0),) * 15,
     curves_y=((0.1, 0.9),) * 15,
     weights=(-1.0, 3.0, 0.0, 0.0, -0.1, -0.1),
-    cost={"exact/eager": COST},
+    cost={"exact/eager": COST, "per-token/eager": COST, "replay/eager": COST},
     s_ms=0.1,
     eta_ms=0.0,
     n_all_mean=(1.0,) * 16,
@@ -31,7 +31,8 @@ PROFILE = Profile(
 )
 MEANT = {
     "static": FixedLength, "dcut": RatioPolicy, "dcut:angelslim": RatioPolicy, "evict": RatioPolicy,
-    "evict-cal": RatioPolicy, "evict-sts": RatioPolicy, "vllm-adaptive": LaggedRatioPolicy,
+    "evict+replayssm": RatioPolicy, "evict-cal": RatioPolicy, "evict-sts": RatioPolicy,
+    "vllm-adaptive": LaggedRatioPolicy,
     "specdecpp:0.4": ThresholdPolicy, "nominal-only": ThroughputPolicy,
     "hybridspec": ThroughputPolicy, "auto": OnlinePolicy,
 }  # fmt: skip
@@ -47,6 +48,13 @@ def test_what_a_name_means(name):
     assert isinstance(system.policy, MEANT[name])
     assert system.name == name
     assert system.policy.longest == (5 if name == "static" else 16)
+
+
+def test_each_system_pays_its_own_verifier():
+    verifiers = {name: parse_system(name, 16, PROFILE).verifier for name in MEANT}
+    other = {name: v for name, v in verifiers.items() if v != "exact"}
+    baselines = ("dcut", "dcut:angelslim", "evict")
+    assert other == dict.fromkeys(baselines, "per-token") | {"evict+replayssm": "replay"}
 
 
 def test_lengths_of_the_ratio_rules():

@@ -10,7 +10,9 @@ from hybridspec.systems import parse_system
 
 GOOD = {
     "ar": (1, "exact"),
-    "dflash": (16, "exact"),
+    "dflash": (16, "per-token"),
+    "length16": (16, "exact"),
+    "replayssm": (16, "replay"),
     **{f"static:{w}": (w, "exact") for w in range(1, 17)},
     "static:5:exact": (5, "exact"),
     "static:5:block": (5, "block"),

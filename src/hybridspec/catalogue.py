@@ -88,8 +88,9 @@ class Entry:
 
 CATALOGUE: dict[str, Entry] = {
     "static": Entry("exact", lambda c, _: FixedLength(c.cost.static)),
-    "dcut": Entry("exact", lambda c, a: c.ratio(_dcut(a, c.block)), "angelslim or nothing"),
-    "evict": Entry("exact", lambda c, _: c.ratio(c.every)),
+    "dcut": Entry("per-token", lambda c, a: c.ratio(_dcut(a, c.block)), "angelslim or nothing"),
+    "evict": Entry("per-token", lambda c, _: c.ratio(c.every)),
+    "evict+replayssm": Entry("replay", lambda c, _: c.ratio(c.every)),
     "evict-cal": Entry("exact", lambda c, _: c.ratio(c.every, c.profile.acceptance().conditional)),
     "evict-sts": Entry("exact", lambda c, _: c.ratio(c.every, c.scaled)),
     "vllm-adaptive": Entry(

@@ -16,7 +16,7 @@ from hybridspec.policy.profile import Profile
 
 KNOWN = (
     "ar (plain decoding), dflash (the whole block), static:W (W inputs a round), "
-    "static:W:VERIFIER, ema, cascade; and with a calibration profile "
+    "static:W:VERIFIER, length16, replayssm, ema, cascade; and with a calibration profile "
     f"{', '.join(CATALOGUE)}"
 )
 
@@ -74,15 +74,17 @@ def _parts(
                 "with `hybridspec calibrate` and name it (profile, --profile)."
             )
         return build(name, profile, block)
-    simple: dict[str, LengthPolicy] = {
-        "ar": FixedLength(1),
-        "dflash": FixedLength(block),
-        "ema": EmaPolicy(),
-        "cascade": CascadePolicy(),
+    simple: dict[str, tuple[LengthPolicy, Verifier]] = {
+        "ar": (FixedLength(1), "exact"),
+        "dflash": (FixedLength(block), "per-token"),
+        "length16": (FixedLength(block), "exact"),
+        "replayssm": (FixedLength(block), "replay"),
+        "ema": (EmaPolicy(), "exact"),
+        "cascade": (CascadePolicy(), "exact"),
     }
     if name not in simple:
         raise RequestError(f"The system {name!r} is unknown; expected one of: {KNOWN}.")
-    return simple[name], "exact"
+    return simple[name]
 
 
 def _verifier(name: str, verifier: str, named: str) -> Verifier:
