@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from builders import PATTERN, hf_target, random_target, target_config
+from hybridspec.model.gdn import VERIFY
 from hybridspec.runtime.state import TargetState
 
 LINEAR, FULL = "linear_attention", "full_attention"
@@ -56,7 +57,7 @@ def test_prefill_in_chunks(pair):
         torch.testing.assert_close(logits[0], expected[stop - 1].double(), **CLOSE)
 
 
-@pytest.mark.parametrize("verifier", ["block", "exact"])
+@pytest.mark.parametrize("verifier", VERIFY)
 def test_token_by_token(pair, verifier):
     target, hf = pair
     ids = tokens(target, 24)
@@ -69,7 +70,7 @@ def test_token_by_token(pair, verifier):
         torch.testing.assert_close(logits[0], expected[i].double(), **CLOSE)
 
 
-@pytest.mark.parametrize("verifier", ["block", "exact"])
+@pytest.mark.parametrize("verifier", VERIFY)
 def test_every_partial_commit(pair, verifier):
     """Verify 16, commit m, verify 4 more: for every m in 1..16, as one run over the kept tokens."""
     target, hf = pair

@@ -95,7 +95,7 @@ def test_memory_made_in_inference_mode_serves_outside_of_it(form):
 def test_an_engine_allocates_for_the_systems_that_run():
     engine = scripted_engine()
     common = engine.nbytes
-    for system in ("ar", "dflash", "static:4:block"):
+    for system in ("ar", "static:16", "static:4:block"):
         run(engine, prompt_ids(), system, SamplingParams(max_tokens=9))
         assert engine.nbytes == common
     run(engine, prompt_ids(), "static:4:per-token", SamplingParams(max_tokens=9))
