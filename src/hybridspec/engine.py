@@ -29,6 +29,8 @@ from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.placement import choose_context, choose_device, choose_dtype
+from hybridspec.policy.profile import Profile
+from hybridspec.profiles import find_profile
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
@@ -52,6 +54,7 @@ class Engine:
         *,
         defaults: GenerationConfig | None = None,
         max_context: int | None = None,
+        profile: Profile | None = None,
     ) -> None:
         """Wrap loaded models; `load` is the usual way.
 
@@ -61,7 +64,10 @@ class Engine:
             tokenizer: None takes and gives token ids only.
             defaults: the checkpoint's stop ids and sampling settings.
             max_context: most tokens of prompt and answer together.
+            profile: the pair's calibration on this device, for the systems that need one.
         """
+        self.profile = profile
+        self._systems: dict[str, System] = {}
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.defaults = defaults or GenerationConfig(eos_token_ids=())
         self.max_context = choose_context(max_context, target.config.max_position_embeddings)
@@ -90,6 +96,7 @@ class Engine:
         revision: str | None = None,
         draft_revision: str | None = None,
         progress: bool | None = None,
+        profile: str | Path | None = None,
     ) -> Self:
         """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.
 
@@ -103,9 +110,12 @@ class Engine:
                 but no more than 32,768.
             revision, draft_revision: branch, tag or commit of a Hub id.
             progress: show a bar while loading; None shows it on a terminal only.
+            profile: a calibration profile of the pair on this device (`hybridspec calibrate`); None
+                takes the embedded pair's own where it fits.
 
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
+            ProfileError: a profile that cannot be read or is of another pair or device.
         """
         place = choose_device(device)
         number = choose_dtype(dtype, place)
@@ -113,12 +123,20 @@ class Engine:
         expect(holds, "progress", progress, "True, False or None")
         folder, source = find_pair(model, draft, revision, draft_revision)
         config = _check_configs(folder, source, max_context)  # before gigabytes are read
+        calibrated = find_profile(profile, folder, source, place, number)
         tokenizer, defaults = Tokenizer.from_dir(folder), read_generation_config(folder)
         target = load_target(folder, place, number, progress=progress)
         drafter = None
         if source is not None:
             drafter = load_drafter(source, config, place, number, progress=progress)
-        return cls(target, drafter, tokenizer, defaults=defaults, max_context=max_context)
+        return cls(
+            target,
+            drafter,
+            tokenizer,
+            defaults=defaults,
+            max_context=max_context,
+            profile=calibrated,
+        )
 
     @property
     def default_system(self) -> str:
@@ -192,8 +210,13 @@ class Engine:
         return self._state.nbytes + (self._drafter_state.nbytes if self._drafter_state else 0)
 
     def _system(self, name: str | None) -> System:
-        block = self.drafter.config.block_size if self.drafter else None
-        return parse_system(self.default_system if name is None else name, block)
+        """One object a name for the engine's life: what it learns serves the answers after."""
+        name = self.default_system if name is None else name
+        if not isinstance(name, str) or name not in self._systems:
+            block = self.drafter.config.block_size if self.drafter else None
+            system = parse_system(name, block, self.profile)
+            self._systems[name] = system
+        return self._systems[name]
 
     def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""

@@ -92,6 +92,14 @@ def test_temperatures_undo_a_known_scaling():
     assert np.all(np.abs(np.log(found[:3] / 2)) < 0.25)  # two steps of the grid
 
 
+def test_drafts_that_all_share_one_fate_are_no_fit():
+    trace, _ = simulated(60, 7)
+    accepted = np.full(60, D, np.int16)
+    sure = Trace(trace.prompt, trace.left, trace.confidence, trace.entropy, accepted, trace.experts)
+    with pytest.raises(CalibrationError, match="All drafts were accepted"):
+        fit_acceptance(sure)
+
+
 def test_reliability_by_hand():
     result = reliability(np.array([0.1, 0.1, 0.9, 0.9]), np.array([False, True, True, True]))
     assert result.ece == pytest.approx((0.4 * 2 + 0.1 * 2) / 4)

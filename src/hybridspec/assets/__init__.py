@@ -5,3 +5,4 @@ from pathlib import Path
 PAIR = Path(__file__).parent / "pair"
 TARGET = PAIR / "target"
 DRAFTER = PAIR / "drafter"
+PROFILE = PAIR / "profile.json"

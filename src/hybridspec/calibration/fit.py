@@ -73,6 +73,13 @@ def fit_acceptance(trace: Trace, *, fewest: int = FEWEST) -> AcceptanceModel:
     calibrated = curves(torch.from_numpy(trace.confidence).double())
     terms = features(calibrated, torch.from_numpy(trace.entropy).double(), trace.drafts)
     mask = reached(trace)
+    outcomes = set(labels(trace)[mask].tolist())
+    if len(outcomes) < 2:
+        fate = "accepted" if True in outcomes else "rejected"
+        raise CalibrationError(
+            f"All drafts were {fate}: there is nothing to fit. Capture other prompts, or check "
+            "that the drafter belongs to the target."
+        )
     model = LogisticRegression(C=np.inf, fit_intercept=False, max_iter=2000, tol=1e-8)
     model.fit(terms.numpy()[mask], labels(trace)[mask])
     assert model.coef_.shape == (1, len(TERMS))

@@ -34,6 +34,7 @@ def generate(
     device: o.Device = "auto",
     dtype: o.DType = "auto",
     max_context: o.MaxContext = None,
+    profile: o.Profile = None,
     system: o.System = None,
     max_tokens: o.MaxTokens = 256,
     temperature: o.Temperature = 0.0,
@@ -76,7 +77,14 @@ def generate(
     )
     if seed is not None and params.greedy:
         note("Note: --seed has no effect without --temperature above 0: nothing is drawn.")
-    engine = load_engine(pair, system=system, device=device, dtype=dtype, max_context=max_context)
+    engine = load_engine(
+        pair,
+        system=system,
+        device=device,
+        dtype=dtype,
+        max_context=max_context,
+        profile=profile,
+    )
     answer = _answer(engine, question, params, system, show=_hide if as_json else write)
     _report(answer, engine, pair, as_json)
 

@@ -46,7 +46,13 @@ def import_engine() -> None:
 
 
 def load_engine(
-    pair: Pair, *, system: str | None, device: str, dtype: str, max_context: int | None
+    pair: Pair,
+    *,
+    system: str | None,
+    device: str,
+    dtype: str,
+    max_context: int | None,
+    profile: Path | None = None,
 ) -> Engine:
     """The engine of a pair. What costs little is checked before the weights are read.
 
@@ -58,15 +64,28 @@ def load_engine(
 
     target, drafter = find_pair(pair.model, pair.draft, pair.revision, pair.draft_revision)
     if system is not None:
-        _check_system(system, drafter)
+        _check_system(system, target, drafter, device, dtype, profile)
     progress = None if sys.stderr is not None else False  # a bar needs a place to be drawn
     return Engine.load(
-        target, drafter, device=device, dtype=dtype, max_context=max_context, progress=progress
+        target,
+        drafter,
+        device=device,
+        dtype=dtype,
+        max_context=max_context,
+        progress=progress,
+        profile=profile,
     )
 
 
-def _check_system(system: str, drafter: Path | None) -> None:
+def _check_system(
+    system: str, target: Path, drafter: Path | None, device: str, dtype: str, named: Path | None
+) -> None:
     from hybridspec.checkpoint import read_drafter_config
+    from hybridspec.placement import choose_device, choose_dtype
+    from hybridspec.profiles import find_profile
     from hybridspec.systems import parse_system
 
-    parse_system(system, None if drafter is None else read_drafter_config(drafter).block_size)
+    place = choose_device(device)
+    profile = find_profile(named, target, drafter, place, choose_dtype(dtype, place))
+    block = None if drafter is None else read_drafter_config(drafter).block_size
+    parse_system(system, block, profile)

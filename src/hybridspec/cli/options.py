@@ -92,6 +92,15 @@ MaxContext = Annotated[
     ),
 ]
 
+Profile = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        metavar="PATH",
+        show_default="the embedded pair's own, else none",
+        help="A calibration profile of this pair on this device, as `hybridspec calibrate` writes.",
+    ),
+]
 System = Annotated[
     str | None,
     typer.Option(
@@ -99,7 +108,8 @@ System = Annotated[
         metavar="NAME[:ARG]",
         show_default="static:4 with a drafter, else ar",
         help="The decoding system: ar (plain decoding), dflash (the drafter's whole block), "
-        "static:W or static:W:block. It changes the speed, not the answer.",
+        "static:W, or with a profile hybridspec, auto and others. It changes the speed, not the "
+        "answer.",
     ),
 ]
 
