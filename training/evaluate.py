@@ -19,11 +19,11 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from training.drafter import Drafter, DraftShape
+from training.drafter import Drafter
 from training.export import load_target
 from training.generate import complete, loop_ends
 from training.target import Shape, Target, linear
-from training.train_drafter import features, load_drafter
+from training.train_drafter import features, load_drafter, saved_shape
 
 MAIN = ("coding", "math", "reasoning", "rag", "summarization", "writing", "roleplay")
 NEW = 256
@@ -113,7 +113,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     load_target(target, args.target)
     target.to(args.device)
     if args.drafter:
-        model = Drafter(DraftShape())
+        model = Drafter(saved_shape(args.drafter))
         load_drafter(model, args.drafter)
         model.to(args.device)
     tok = Tokenizer.from_file(str(args.target / "tokenizer.json"))

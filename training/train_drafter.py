@@ -143,6 +143,21 @@ def grow(tensors: dict[str, Tensor], model: Drafter) -> dict[str, Tensor]:
     return out
 
 
+def saved_shape(folder: Path) -> DraftShape:
+    """The shape of a saved drafter, from its configuration."""
+    config = json.loads((folder / "config.json").read_text())
+    window = config["sliding_window"]
+    return DraftShape(
+        hidden=config["hidden_size"], heads=config["num_attention_heads"],
+        kv_heads=config["num_key_value_heads"], head_dim=config["head_dim"],
+        mlp=config["intermediate_size"],
+        windows=tuple(window if t == "sliding_attention" else 0 for t in config["layer_types"]),
+        taps=tuple(config["dflash_config"]["target_layer_ids"]),
+        block=config["dflash_config"]["block_size"], causal=bool(config.get("is_causal")),
+        theta=config["rope_parameters"]["rope_theta"],
+    )  # fmt: skip
+
+
 def load_drafter(model: Drafter, folder: Path) -> None:
     """Copy saved weights."""
     tensors = export.read_shards(folder)

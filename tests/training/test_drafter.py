@@ -14,7 +14,7 @@ from training.export import drafter_config
 from training.generate import Decoder, complete, cut_loop, loop_ends, renumber, varied
 from training.target import Shape, Target
 from training.tokenizer import MASK_ID
-from training.train_drafter import arriving, features, weights
+from training.train_drafter import arriving, features, save, saved_shape, weights
 
 SMALL = DraftShape(hidden=64, heads=4, kv_heads=2, head_dim=16, mlp=96, windows=(9, 9, 0))
 TINY = Shape(hidden=64, heads=4, head_dim=32, gdn=16, experts=8, topk=3, shared=24)
@@ -107,6 +107,14 @@ def test_loops_are_cut_alike() -> None:
     ends = loop_ends(out, torch.tensor([2, 2, 2]))
     assert [int(e) - 2 for e in ends] == [cut_loop(r) for r in rows]
     assert cut_loop(rows[0]) == 9
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_saved_shape_is_read_back(tmp_path: Path, causal: bool) -> None:
+    shape = replace(SMALL, causal=causal)
+    model = Drafter(shape)
+    save(model, TINY, tmp_path)
+    assert saved_shape(tmp_path) == shape
 
 
 def test_features_are_taps(tmp_path: Path) -> None:
