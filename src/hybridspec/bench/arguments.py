@@ -72,7 +72,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "--systems",
         metavar="A,B",
         default="ar,static:4,dflash",
-        help="ar, static:W, dflash, or sweep for ar, dflash and all useful W (%(default)s)",
+        help="any of generate's, or sweep for ar, dflash and all useful static:W (%(default)s)",
     )
     add(
         "--prompts",
@@ -104,6 +104,12 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
     add("--draft-revision", metavar="REV", help="revision of --draft on the Hub")
     add("--device", default="auto", help="cpu, cuda, cuda:1 (a GPU where there is one)")
     add("--dtype", default="auto", help="float32, bfloat16, float16, float64 (by the device)")
+    add(
+        "--profile",
+        metavar="FILE",
+        type=Path,
+        help="calibration profile of the pair on this device (the embedded pair's own)",
+    )
     add(
         "--threads",
         metavar="N",

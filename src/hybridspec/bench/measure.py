@@ -29,6 +29,7 @@ def load(plan: Plan) -> Engine:
         dtype=options.dtype,
         revision=options.revision,
         draft_revision=options.draft_revision,
+        profile=options.profile,
         progress=False if sys.stderr is None else None,
     )
 

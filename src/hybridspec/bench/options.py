@@ -29,6 +29,7 @@ class SpeedOptions:
     draft_revision: str | None = None
     device: str = "auto"
     dtype: str = "auto"
+    profile: Path | None = None
     threads: int | None = None
     max_tokens: int = 256
     repeats: int = 1

@@ -16,7 +16,8 @@ from hybridspec.bench.prompts import Prompt, digest
 from hybridspec.bench.records import Key
 from hybridspec.checkpoint import fingerprint, hub_revision, read_drafter_config, resolve
 from hybridspec.errors import RequestError
-from hybridspec.placement import choose_device
+from hybridspec.placement import choose_device, choose_dtype
+from hybridspec.profiles import find_profile
 from hybridspec.systems import parse_system
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -68,8 +69,11 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         torch.set_num_threads(options.threads)
     target, drafter = _folders(options)
     block_size = read_drafter_config(drafter).block_size if drafter else None
+    place = choose_device(options.device)
+    dtype = choose_dtype(options.dtype, place)
+    profile = find_profile(options.profile, target, drafter, place, dtype)
     for system in options.systems:
-        parse_system(system, block_size)
+        parse_system(system, block_size, profile)
     chat = _chat(options, target)
     setup = {
         "systems": list(options.systems),
@@ -86,7 +90,8 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         "draft_revision": hub_revision(drafter) if drafter else None,
         "device": options.device,
         "dtype": options.dtype,
-        **machine.machine(choose_device(options.device)),
+        "profile_sha256": None if profile is None else profile.digest,
+        **machine.machine(place),
         **machine.code(),
     }
     return Plan(options, tuple(prompts), target, drafter, block_size or 1, chat, setup)

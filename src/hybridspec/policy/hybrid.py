@@ -6,13 +6,15 @@ Source: paper sections 3.2 and 3.3. Without tables it is the paper's `nominal-on
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
 from hybridspec.core import Proposal
+from hybridspec.policy import host, objective
 from hybridspec.policy.acceptance import AcceptanceModel
 from hybridspec.policy.length import Choice
-from hybridspec.policy.objective import CorrectionTables, correct, select
+from hybridspec.policy.objective import CorrectionTables
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class ThroughputPolicy:
         cost: [W + 1] C_tgt(w) of the runtime at index w, ms.
         rho: its pooled rate, tokens a ms.
         tables: for the correction; None leaves w0 as it is.
-        longest: W.
+        longest: one more than the drafts it asks for, W or less.
     """
 
     acceptance: AcceptanceModel
@@ -35,7 +37,7 @@ class ThroughputPolicy:
     scored: bool = True
 
     def drafts(self) -> int:
-        """A whole block: the choice among lengths comes after it."""
+        """The same number every round: the choice among lengths comes after the drafter."""
         return self.longest - 1
 
     @property
@@ -47,13 +49,35 @@ class ThroughputPolicy:
         """w0 by equation 5; 1 when nothing was drafted."""
         if proposal is None:
             return Choice(1)
-        assert proposal.confidence is not None
-        assert proposal.entropy is not None
-        prefix = self.acceptance.prefix(proposal.confidence, proposal.entropy)
-        return Choice(int(select(prefix, self.cost, self.rho)), prefix)
+        confidence, entropy = proposal.confidence, proposal.entropy
+        assert confidence is not None
+        assert entropy is not None
+        if confidence.is_cpu:
+            known = self._host.prefix(confidence.tolist(), entropy.tolist())
+            return Choice(host.select(known, self._costs, self.rho), known)
+        prefix = self.acceptance.prefix(confidence, entropy)
+        return Choice(int(objective.select(prefix, self.cost, self.rho)), prefix)
 
     def correct(self, choice: Choice, experts: Tensor) -> int:
         """w_c by equation 6, from layer 0's experts [u, k]."""
-        if self.tables is None or choice.prefix is None or len(experts) <= choice.w0:
-            return choice.w0
-        return int(correct(choice.w0, experts, choice.prefix, self.cost, self.rho, self.tables))
+        w0, prefix, rho = choice.w0, choice.prefix, self.rho
+        if self.tables is None or prefix is None or len(experts) <= w0:
+            return w0
+        if isinstance(prefix, list):
+            return host.correct(w0, experts.tolist(), prefix, self._costs, rho, self._tables)
+        assert isinstance(prefix, Tensor)
+        return int(objective.correct(w0, experts, prefix, self.cost, rho, self.tables))
+
+    @cached_property
+    def _host(self) -> host.HostAcceptance:
+        return host.HostAcceptance.of(self.acceptance)
+
+    @cached_property
+    def _costs(self) -> list[float]:
+        costs: list[float] = self.cost.tolist()
+        return costs
+
+    @cached_property
+    def _tables(self) -> host.HostTables:
+        assert self.tables is not None
+        return host.HostTables.of(self.tables)

@@ -17,11 +17,12 @@ from hybridspec.core import Proposal
 class Choice:
     """What a policy chose before Stage 0, and what it must remember for the correction.
 
-    w0: the nominal length. prefix: [M] the probabilities p_i it saw, if it estimated any.
+    w0: the nominal length. prefix: [M] the probabilities p_i it saw, if it estimated any; Python
+    numbers where the proposal lies in host memory.
     """
 
     w0: int
-    prefix: Tensor | None = None
+    prefix: Tensor | list[float] | None = None
 
 
 class LengthPolicy(Protocol):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from hybridspec.core import Proposal
 from hybridspec.policy.acceptance import AcceptanceModel
+from hybridspec.policy.host import HostAcceptance, prefix_of, select, sigmoid
 from hybridspec.policy.length import Choice, Uncorrected
-from hybridspec.policy.objective import select
 
 MEMORY = 0.98  # weight of the past a round: about the last 50 count
 STEP = 0.03  # of the offsets, in logits a label
@@ -89,16 +88,19 @@ class OnlinePolicy(Uncorrected):
     lookahead: int = 0
     scored: bool = True
     engagement: Engagement = field(init=False)
-    offsets: Tensor = field(init=False)
+    offsets: list[float] = field(init=False)
     shift: float = field(default=0.0, init=False)
+    _model: HostAcceptance = field(init=False)
+    _costs: list[float] = field(init=False)
     _rounds: int = field(default=0, init=False)
     _tokens: float = field(default=0.0, init=False)
     _predicted: float = field(default=0.0, init=False)
-    _conditional: Tensor | None = field(default=None, init=False)
+    _conditional: list[float] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.engagement = Engagement(self.plain_ms, self.rho)
-        self.offsets = torch.zeros(self.longest - 1)
+        self.offsets = [0.0] * (self.longest - 1)
+        self._model, self._costs = HostAcceptance.of(self.acceptance), self.cost.tolist()
         weight = 1 / (1 - MEMORY)
         self._predicted, self._tokens = weight, weight * self.rho  # the profile counts as the past
 
@@ -113,12 +115,15 @@ class OnlinePolicy(Uncorrected):
             return Choice(1)
         assert proposal.confidence is not None
         assert proposal.entropy is not None
-        c = self.acceptance.conditional(proposal.confidence, proposal.entropy)
-        c = (c.logit(1e-6) + self.shift + self.offsets[: len(c)].to(c)).sigmoid()
-        self._conditional, prefix = c, c.cumprod(-1)
+        scores = proposal.confidence.tolist(), proposal.entropy.tolist()
+        logits = [
+            z + self.shift + offset
+            for z, offset in zip(self._model.logits(*scores), self.offsets, strict=False)
+        ]
+        self._conditional, prefix = [sigmoid(z) for z in logits], prefix_of(logits)
         if self._rounds % EXPLORE == EXPLORE - 1:
             return Choice(len(prefix) + 1, prefix)
-        return Choice(int(select(prefix, self.cost, self.rate, shortest=1)), prefix)
+        return Choice(select(prefix, self._costs, self.rate, shortest=1), prefix)
 
     @property
     def rate(self) -> float:
@@ -134,15 +139,13 @@ class OnlinePolicy(Uncorrected):
             return
         self._rounds += 1
         self._tokens = MEMORY * self._tokens + accepted + 1
-        predicted = float(self.cost[w]) + self.fixed_ms
+        predicted = self._costs[w] + self.fixed_ms
         self._predicted = MEMORY * self._predicted + predicted
         seen = min(accepted + 1, w - 1)  # drafts whose fate is known: the accepted, one rejected
-        if seen > 0:
-            self._learn(self._conditional[:seen].float().cpu(), accepted)
+        for i, c in enumerate(self._conditional[:seen]):
+            self._learn(i, (i < accepted) - c)
 
-    def _learn(self, c: Tensor, accepted: int) -> None:
-        """A step of logistic regression on the labels of the drafts seen."""
-        error = STEP * ((torch.arange(len(c)) < accepted).float() - c)
-        self.shift = max(-MOST, min(MOST, self.shift + float(error.sum())))
-        seen = slice(len(c))
-        self.offsets[seen] = (self.offsets[seen] + error).clamp(-MOST, MOST)
+    def _learn(self, i: int, error: float) -> None:
+        """A step of logistic regression on the label of one draft."""
+        self.shift = max(-MOST, min(MOST, self.shift + STEP * error))
+        self.offsets[i] = max(-MOST, min(MOST, self.offsets[i] + STEP * error))

@@ -6,6 +6,7 @@ other, since its costs and probabilities would be somebody else's.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -99,6 +100,11 @@ class Profile:
         """What equation 6 reads."""
         mean, given = torch.tensor(self.n_all_mean), torch.tensor(self.n_all_given)
         return CorrectionTables(self.s_ms, self.eta_ms, mean, given)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all it holds."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write it beside the old one, then rename: a full disk leaves the old one whole."""

@@ -1,0 +1,118 @@
+"""The policy's arithmetic on a few Python numbers, for proposals that lie in host memory.
+
+On a CPU some forty tensor operations on fifteen numbers cost a round more than a millisecond; the
+same sums in Python cost a fiftieth. `acceptance.py` and `objective.py` are the law; tests compare.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import exp, log, log1p
+from operator import mul
+
+from hybridspec.policy.acceptance import MIN_ENTROPY, AcceptanceModel
+from hybridspec.policy.objective import SHORTEST, CorrectionTables
+
+Numbers = Sequence[float]
+
+
+@dataclass(frozen=True)
+class HostAcceptance:
+    """`AcceptanceModel` in Python numbers: knots of each position's curve, weights, D."""
+
+    x: tuple[tuple[float, ...], ...]
+    y: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+    block: int
+
+    @staticmethod
+    def of(model: AcceptanceModel) -> HostAcceptance:
+        """The same model."""
+        x, y = (tuple(map(tuple, t.tolist())) for t in (model.curves.x, model.curves.y))
+        return HostAcceptance(x, y, tuple(model.weights.tolist()), model.block)
+
+    def logits(self, confidence: Numbers, entropy: Numbers) -> list[float]:
+        """ln(c_i / (1 - c_i)) for drafts 1..M (paper appendix A.2)."""
+        bias, of_c, of_place, of_both, of_h, of_change = self.weights
+        out, mean = [], max(entropy[0], MIN_ENTROPY)
+        for i, (c, h) in enumerate(zip(confidence, entropy, strict=True)):
+            h = max(h, MIN_ENTROPY)
+            calibrated, place = _interpolated(self.x[i], self.y[i], c), (i + 1) / self.block
+            z = bias + of_c * calibrated + of_place * place + of_both * calibrated * place
+            out.append(z + of_h * log1p(h) + of_change * log(h / mean))
+            mean = (h + mean) / 2
+        return out
+
+    def prefix(self, confidence: Numbers, entropy: Numbers) -> list[float]:
+        """p_1..p_M."""
+        return prefix_of(self.logits(confidence, entropy))
+
+
+def prefix_of(logits: Numbers) -> list[float]:
+    """Running products of the probabilities behind some logits."""
+    return list(accumulate((sigmoid(z) for z in logits), mul))
+
+
+def sigmoid(z: float) -> float:
+    """1 / (1 + e^-z), for any z."""
+    return 1 / (1 + exp(-z)) if z > -700 else 0.0
+
+
+def _interpolated(x: tuple[float, ...], y: tuple[float, ...], at: float) -> float:
+    """Linear between knots, flat beyond them."""
+    right = bisect_right(x, at)
+    if right == 0:
+        return y[0]
+    if right == len(x) or x[right] == x[right - 1]:
+        return y[right - 1]
+    part = (at - x[right - 1]) / (x[right] - x[right - 1])
+    return y[right - 1] + part * (y[right] - y[right - 1])
+
+
+def select(prefix: Numbers, cost: Numbers, rho: float, shortest: int = SHORTEST) -> int:
+    """w0 by equation 5, ties to the shorter; arguments as `objective.select`."""
+    best, w0, tokens = float("-inf"), shortest, 1.0
+    for w in range(1, len(prefix) + 2):
+        score = tokens - rho * cost[w]
+        if w >= shortest and score > best:
+            best, w0 = score, w
+        if w <= len(prefix):
+            tokens += prefix[w - 1]
+    return w0
+
+
+@dataclass(frozen=True)
+class HostTables:
+    """`CorrectionTables` in Python numbers."""
+
+    step_ms: float
+    expert_ms: float
+    mean: tuple[float, ...]
+    given: tuple[tuple[float, ...], ...]
+
+    @staticmethod
+    def of(tables: CorrectionTables) -> HostTables:
+        """The same tables."""
+        given = tuple(map(tuple, tables.given.tolist()))
+        return HostTables(tables.step_ms, tables.expert_ms, tuple(tables.mean.tolist()), given)
+
+
+def correct(
+    w0: int,
+    experts: Sequence[Sequence[int]],
+    prefix: Numbers,
+    cost: Numbers,
+    rho: float,
+    tables: HostTables,
+) -> int:
+    """w_c by equation 6; arguments as `objective.correct`."""
+    if w0 >= len(experts):
+        return w0
+    before = {expert for row in experts[:w0] for expert in row}
+    new = sum(expert not in before for expert in experts[w0])
+    curve = cost[w0 + 1] - cost[w0] - tables.step_ms
+    added = curve + tables.expert_ms * (tables.given[w0][new] - tables.mean[w0])
+    return w0 + (prefix[w0 - 1] > rho * added)
