@@ -15,7 +15,7 @@ from hybridspec.policy.online import OnlinePolicy
 from hybridspec.policy.profile import Cost, Profile
 from hybridspec.systems import parse_system
 
-COST = Cost({2: 3.0, 16: 9.0}, (2.0, 0.4, 0.0), 1.5, 2.0, 0.5, 5)
+COST = Cost({2: 3.0, 16: 9.0}, (2.0, 0.4, 0.0), 1.5, 2.0, 0.5, 5, 9)
 PROFILE = Profile(
     pair={"target": "a", "drafter": "b"},
     runtime={"device": "cpu", "dtype": "float32"},
@@ -23,6 +23,7 @@ PROFILE = Profile(
     curves_y=((0.1, 0.9),) * 15,
     weights=(-1.0, 3.0, 0.0, 0.0, -0.1, -0.1),
     cost={"exact/eager": COST, "per-token/eager": COST, "replay/eager": COST},
+    draft_ms=(1.5,) * 15,
     s_ms=0.1,
     eta_ms=0.0,
     n_all_mean=(1.0,) * 16,
@@ -34,8 +35,12 @@ MEANT = {
     "evict+replayssm": RatioPolicy, "evict-cal": RatioPolicy, "evict-sts": RatioPolicy,
     "vllm-adaptive": LaggedRatioPolicy,
     "specdecpp:0.4": ThresholdPolicy, "nominal-only": ThroughputPolicy,
-    "hybridspec": ThroughputPolicy, "auto": OnlinePolicy,
+    "hybridspec": ThroughputPolicy, "hybridspec:7": ThroughputPolicy,
+    "auto": OnlinePolicy,
 }  # fmt: skip
+
+
+LONGEST = {"static": 5, "nominal-only": 10, "hybridspec": 10, "hybridspec:7": 8, "auto": 10}
 
 
 def test_every_system_is_in_this_table():
@@ -47,7 +52,7 @@ def test_what_a_name_means(name):
     system = parse_system(name, 16, PROFILE)
     assert isinstance(system.policy, MEANT[name])
     assert system.name == name
-    assert system.policy.longest == (5 if name == "static" else 16)
+    assert system.policy.longest == LONGEST.get(name, 16)
 
 
 def test_each_system_pays_its_own_verifier():
@@ -65,7 +70,7 @@ def test_lengths_of_the_ratio_rules():
 
 def test_only_hybridspec_looks_ahead():
     ahead = {n for n in MEANT if parse_system(n, 16, PROFILE).policy.lookahead}
-    assert ahead == {"hybridspec"}
+    assert ahead == {"hybridspec", "hybridspec:7"}
 
 
 @pytest.mark.parametrize("name", sorted({*MEANT} - {"static"}))
@@ -77,7 +82,8 @@ def test_without_a_profile_the_way_to_one_is_named(name):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("auto:3", "takes nothing"), ("dcut:4", "angelslim or nothing"), ("specdecpp", "threshold"),
+        ("evict:3", "takes nothing"), ("auto:0", "1 to 15"), ("auto:x", "number of drafts"),
+        ("dcut:4", "angelslim or nothing"), ("specdecpp", "threshold"),
         ("specdecpp:1.5", "threshold"), ("specdecpp:x", "threshold"), ("specdecpp:nan", "thresh"),
     ],
 )  # fmt: skip

@@ -52,19 +52,29 @@ class Calibrated:
         """Tokens over ms, of some lengths."""
         return RatioPolicy(self.rounds, lengths, conditional, self.block)
 
-    def hybrid(self, corrected: bool) -> ThroughputPolicy:
+    def hybrid(self, argument: str, corrected: bool) -> ThroughputPolicy:
         """The paper's policy, with or without the correction."""
         tables = self.profile.tables() if corrected else None
-        acceptance = self.profile.acceptance()
-        return ThroughputPolicy(acceptance, self.curve, self.cost.rho, tables, self.block)
+        acceptance, drafts = self.profile.acceptance(), self.drafts(argument)
+        return ThroughputPolicy(acceptance, self.curve, self.cost.rho, tables, drafts + 1)
 
-    def online(self) -> OnlinePolicy:
+    def online(self, argument: str) -> OnlinePolicy:
         """The policy that goes on learning."""
-        cost = self.cost
+        cost, drafts = self.cost, self.drafts(argument)
+        fixed = self.profile.draft_ms[drafts - 1]
         return OnlinePolicy(
-            self.profile.acceptance(), self.curve, cost.fixed_ms, cost.rho, cost.plain_ms,
-            self.block,
-        )  # fmt: skip
+            self.profile.acceptance(), self.curve, fixed, cost.rho, cost.plain_ms, drafts + 1
+        )
+
+    def drafts(self, argument: str) -> int:
+        """How many drafts a round asks for: as calibrated, or the number after the colon."""
+        known = {str(m): m for m in range(1, self.block)} | {"": self.cost.drafts}
+        if argument not in known:
+            raise RequestError(
+                f"Expected a number of drafts from 1 to {self.block - 1} after the colon, or "
+                f"nothing for what calibration found; got {argument!r}."
+            )
+        return known[argument]
 
     def scaled(self, confidence: Tensor, entropy: Tensor) -> Tensor:
         """Confidence after DSpark's temperatures."""
@@ -86,6 +96,7 @@ class Entry:
     takes: str = ""
 
 
+DRAFTS = "a number of drafts, such as 7"
 CATALOGUE: dict[str, Entry] = {
     "static": Entry("exact", lambda c, _: FixedLength(c.cost.static)),
     "dcut": Entry("per-token", lambda c, a: c.ratio(_dcut(a, c.block)), "angelslim or nothing"),
@@ -106,9 +117,9 @@ CATALOGUE: dict[str, Entry] = {
         ),
         "a threshold between 0 and 1, such as 0.5",
     ),
-    "nominal-only": Entry("exact", lambda c, _: c.hybrid(corrected=False)),
-    "hybridspec": Entry("exact", lambda c, _: c.hybrid(corrected=True)),
-    "auto": Entry("exact", lambda c, _: c.online()),
+    "nominal-only": Entry("exact", lambda c, a: c.hybrid(a, corrected=False), DRAFTS),
+    "hybridspec": Entry("exact", lambda c, a: c.hybrid(a, corrected=True), DRAFTS),
+    "auto": Entry("exact", lambda c, a: c.online(a), DRAFTS),
 }
 
 

@@ -18,7 +18,8 @@ PROFILE = Profile(
     curves_x=((0.1, 0.9), (0.0, 0.5, 1.0)),
     curves_y=((0.2, 0.8), (0.1, 0.5, 0.9)),
     weights=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
-    cost={"exact/eager": Cost({1: 2.0, 3: 3.0}, (1.0, 0.5, 0.01), 0.75, 1.5, 0.4, 3)},
+    cost={"exact/eager": Cost({1: 2.0, 3: 3.0}, (1.0, 0.5, 0.01), 0.75, 1.5, 0.4, 3, 2)},
+    draft_ms=(0.5, 0.75),
     s_ms=0.05,
     eta_ms=0.01,
     n_all_mean=(0.0, 3.0, 2.0),
@@ -64,7 +65,8 @@ def test_a_missing_field_is_named(path, name):
     ("name", "value"),
     [
         ("weights", [1, 2]), ("weights", "abc"), ("curves_x", [[0.1], [0.2]]), ("curves_x", []),
-        ("cost", {}), ("cost", []), ("n_all_mean", [1]), ("s_ms", "fast"), ("pair", None),
+        ("cost", {}), ("cost", []), ("n_all_mean", [1]), ("draft_ms", [1.0]),
+        ("s_ms", "fast"), ("pair", None),
     ],
 )  # fmt: skip
 def test_a_damaged_field_is_refused(path, name, value):

@@ -55,6 +55,7 @@ def fit_profile(
         curves_y=_rows(model.curves.y),
         weights=tuple(model.weights.tolist()),
         cost={name: _cost(times, trace, prefix, draft_ms) for name, times in costs.items()},
+        draft_ms=draft_ms,
         s_ms=slopes.s_ms,
         eta_ms=slopes.eta_ms,
         n_all_mean=tuple(mean.tolist()),
@@ -82,18 +83,25 @@ def _rows(table: torch.Tensor | NDArray[np.float64]) -> tuple[tuple[float, ...],
     return tuple(tuple(row) for row in table.tolist())
 
 
-def _cost(samples: Samples, trace: Trace, prefix: torch.Tensor, draft_ms: float) -> Cost:
+def _cost(
+    samples: Samples, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]
+) -> Cost:
     """Mean ms by length, the quadratic through them, and the rate it leads to.
 
-    The drafter's time is the fixed part: it is paid at any length (appendix A.2).
+    The drafter's time is the fixed part: it is paid at any length (appendix A.2). A drafter that
+    may be asked for fewer drafts is asked for as many as give the best rate.
     """
     ms = {w: mean_round(times) for w, times in sorted(samples.items())}
     plain = ms.pop(0)
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
     static = max(ms, key=lambda w: _fixed_rate(trace, w, ms[w]))
-    cost = Cost(ms, fit.coefficients, draft_ms, plain, 1.0, static)
+    cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, len(draft_ms))
     curve = cost.target_curve(prefix.shape[1] + 1).double()
-    return replace(cost, rho=best_rate(prefix, curve, draft_ms))
+    rates = {
+        m: best_rate(prefix[:, :m], curve, call) for m, call in enumerate(draft_ms, 1) if m > 1
+    }
+    drafts = max(rates, key=lambda m: rates[m])
+    return replace(cost, rho=rates[drafts], drafts=drafts)
 
 
 def _fixed_rate(trace: Trace, w: int, ms: float) -> float:

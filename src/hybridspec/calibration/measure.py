@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ Report = Callable[[str], None]
 
 
 def interleaved(
-    variants: dict[int, Callable[[], object]], turns: int, device: torch.device
+    variants: Mapping[int, Callable[[], object]], turns: int, device: torch.device
 ) -> dict[int, float]:
     """Median ms of each variant over `turns`, all of them once a turn after one turn of warm-up."""
     spent: dict[int, list[float]] = {key: [] for key in variants}

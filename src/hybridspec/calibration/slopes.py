@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,15 +13,16 @@ from hybridspec.calibration.measure import expert_slope, interleaved, stage0_slo
 from hybridspec.engine import Engine
 
 CONTEXT = 256  # tokens before the timed calls
+TURNS = 40
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """s, eta and the drafter's time, ms, with the fits they come from."""
+    """s and eta, ms, with the fits they come from, and draft_ms: a call for 1..D scored drafts."""
 
     s_ms: float
     eta_ms: float
-    draft_ms: float
+    draft_ms: tuple[float, ...]
     data: dict[str, Any]
 
 
@@ -36,12 +38,12 @@ def measure_slopes(engine: Engine) -> Slopes:
     out = target.prefill(ids, slot)
     assert out.features is not None
     drafter.extend(out.features, drafter_slot)
-    drafts = drafter.config.block_size - 1
-    draft = interleaved(
-        {0: lambda: drafter.propose(target, 1, drafter_slot, drafts, scored=True)},
-        40, target.device,
-    )[0]  # fmt: skip
+    calls = {
+        m: partial(drafter.propose, target, 1, drafter_slot, m, scored=True)
+        for m in range(1, drafter.config.block_size)
+    }
+    draft = interleaved(calls, TURNS, target.device)
     stage0, experts = stage0_slope(target, slot), expert_slope(target)
-    data = {"stage0": asdict(stage0), "experts": asdict(experts), "draft_ms": draft}
+    data = {"stage0": asdict(stage0), "experts": asdict(experts)}
     # A slope below zero is noise around none: more work never takes less time.
-    return Slopes(max(stage0.slope, 0.0), max(experts.slope, 0.0), draft, data)
+    return Slopes(max(stage0.slope, 0.0), max(experts.slope, 0.0), (*draft.values(),), data)

@@ -186,7 +186,7 @@ def _report(profile: Profile, out: Path) -> None:
         write(
             f"{name}: plain {cost.plain_ms:.2f} ms, drafting {cost.fixed_ms:.2f} ms, w = 2 "
             f"{cost.ms[2]:.2f} ms, w = {max(cost.ms)} {cost.ms[max(cost.ms)]:.2f} ms, best fixed "
-            f"length {cost.static}, rho {cost.rho:.3f} tokens a ms\n"
+            f"length {cost.static}, drafts {cost.drafts}, rho {cost.rho:.3f} tokens a ms\n"
         )
     held = profile.data.get("reliability") or {}
     if held:

@@ -36,9 +36,11 @@ class Cost:
     Attributes:
         ms: mean ms a round by length, as measured: {w: ms}. The drafter proposes a whole block.
         quadratic: a, b, c of the fit a + b w + c w^2 to the lengths from 2.
-        fixed_ms: the part of the fit that no length changes, taken out of C_tgt.
+        fixed_ms: the part of the fit that no length changes, taken out of C_tgt: a draft call for
+            the whole block.
         plain_ms: a round of plain decoding, without a drafter.
         static: the fixed length with the most tokens a ms on the calibration prompts.
+        drafts: how many drafts pay best where the drafter may be asked for fewer; rho goes with it.
         rho: tokens a ms, the fixed point of Dinkelbach's iteration.
     """
 
@@ -48,6 +50,7 @@ class Cost:
     plain_ms: float
     rho: float
     static: int
+    drafts: int
 
     def target_curve(self, longest: int) -> Tensor:
         """C_tgt(w), [longest + 1] ms at index w: the fit less its fixed part (appendix A.2)."""
@@ -70,6 +73,7 @@ class Profile:
         curves_x, curves_y: knots of each position's isotonic curve.
         weights: of the logistic model, in the order of acceptance.TERMS.
         cost: by "verifier/launcher".
+        draft_ms: [D] a call for 1..D scored drafts.
         s_ms, eta_ms: one more token in Stage 0; one more distinct (layer, expert) pair.
         n_all_mean, n_all_given: the tables of equation 6, by length and by length and new experts.
         temperatures: DSpark's sequential temperature scaling, one a position.
@@ -82,6 +86,7 @@ class Profile:
     curves_y: tuple[tuple[float, ...], ...]
     weights: tuple[float, ...]
     cost: dict[str, Cost]
+    draft_ms: tuple[float, ...]
     s_ms: float
     eta_ms: float
     n_all_mean: tuple[float, ...]
@@ -159,6 +164,7 @@ def _parsed(body: dict[str, Any]) -> Profile:
         curves_y=_rows(body["curves_y"]),
         weights=_row(body["weights"]),
         cost={str(k): _cost(v) for k, v in body["cost"].items()},
+        draft_ms=_row(body["draft_ms"]),
         s_ms=float(body["s_ms"]),
         eta_ms=float(body["eta_ms"]),
         n_all_mean=_row(body["n_all_mean"]),
@@ -174,7 +180,8 @@ def _cost(body: dict[str, Any]) -> Cost:
     a, b, c = _row(body["quadratic"])
     ms = {int(w): float(v) for w, v in body["ms"].items()}
     fixed, plain, rho = (float(body[name]) for name in ("fixed_ms", "plain_ms", "rho"))
-    return Cost(ms, (a, b, c), fixed, plain, rho, int(body["static"]))
+    static, drafts = int(body["static"]), int(body["drafts"])
+    return Cost(ms, (a, b, c), fixed, plain, rho, static, drafts)
 
 
 def _row(values: Any) -> tuple[float, ...]:
@@ -197,6 +204,10 @@ def _check(profile: Profile) -> None:
     drafts = len(profile.curves_x)
     if len(profile.temperatures) != drafts or min(profile.temperatures) <= 0:
         raise ValueError("temperatures has not one positive number a draft")
+    if len(profile.draft_ms) != drafts:
+        raise ValueError("draft_ms has not one number a draft")
+    if any(not 1 <= c.drafts <= drafts for c in profile.cost.values()):
+        raise ValueError("drafts is not a number of drafts")
     if {len(profile.n_all_mean), len(profile.n_all_given)} != {drafts + 1}:
         raise ValueError("n_all_mean and n_all_given have not one row a target input")
 
