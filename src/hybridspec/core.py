@@ -87,12 +87,38 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a round had its length: what the policy saw and made of it.
+
+    Attributes:
+        confidence, entropy: of drafts 1..M, as the drafter gave them; empty where nobody asked.
+        prefix: p_1..p_M as the policy estimated them; empty where it does not.
+        scores: what it maximised, by length; empty where it maximises nothing.
+        w0: the nominal length. u: inputs that Stage 0 ran.
+        new_experts: layer-0 experts that the input after the first w0 would add; None if Stage 0
+            did not run it.
+    """
+
+    confidence: tuple[float, ...]
+    entropy: tuple[float, ...]
+    prefix: tuple[float, ...]
+    scores: dict[int, float]
+    w0: int
+    u: int
+    new_experts: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RoundStats:
-    """One round: w target inputs were verified, A drafts accepted, m inputs committed."""
+    """One round: w target inputs were verified, A drafts accepted, m inputs committed.
+
+    `explanation` is there where the request asked for it.
+    """
 
     w: int
     accepted: int
     committed: int
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)

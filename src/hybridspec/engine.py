@@ -170,6 +170,7 @@ class Engine:
         system: str | System | None = None,
         chat: bool = False,
         enable_thinking: bool = False,
+        explain: bool = False,
     ) -> Stream:
         """Start an answer; iterate over the result for its pieces.
 
@@ -180,6 +181,7 @@ class Engine:
                 give the same tokens. See `systems.py`.
             chat: wrap a text prompt as a user's message in the chat template.
             enable_thinking: passed to the chat template.
+            explain: keep what each round's policy saw, in its statistics.
 
         Raises:
             RequestError: a prompt, parameter or system that cannot be served, or an answer is
@@ -197,7 +199,7 @@ class Engine:
         rounds = Rounds(self.target, self.drafter, chosen)
         with self._lock:
             self._check_free()
-            sequence = self._sequence(params, chosen.drafts)
+            sequence = self._sequence(params, chosen.drafts, explain)
             stream = Stream(rounds, sequence, ids, output, most)
             self._current = weakref.ref(stream)
         return stream
@@ -218,12 +220,13 @@ class Engine:
             self._systems[name] = system
         return self._systems[name]
 
-    def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
+    def _sequence(self, params: SamplingParams, drafts: bool, explain: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""
         taps = self.drafter.config.target_layer_ids if self.drafter and drafts else ()
         seed = secrets.randbits(64) if params.seed is None else params.seed
         drafter_slot = self._drafter_state.slot() if self._drafter_state else None
-        return Sequence(self._state.slot(0, taps), drafter_slot, params, seed)
+        slot = self._state.slot(0, taps)
+        return Sequence(slot, drafter_slot, params, seed, explain=explain)
 
     def _room(self, ids: list[int]) -> int:
         room = self.max_context - len(ids)

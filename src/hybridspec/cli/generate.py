@@ -14,7 +14,7 @@ from hybridspec.cli.interrupts import INTERRUPTED
 from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.cli.prompt import Question, argument_text, read_prompt
-from hybridspec.cli.report import document, statistics_line
+from hybridspec.cli.report import document, explanation, statistics_line
 
 if TYPE_CHECKING:
     from hybridspec.core import Generation, SamplingParams
@@ -45,6 +45,7 @@ def generate(
     stop: o.Stop = None,
     stop_token_id: o.StopTokenId = None,
     ignore_eos: o.IgnoreEos = False,
+    explain: o.Explain = False,
     as_json: o.Json = False,
 ) -> None:
     """Decode the answer to one prompt.
@@ -85,7 +86,8 @@ def generate(
         max_context=max_context,
         profile=profile,
     )
-    answer = _answer(engine, question, params, system, show=_hide if as_json else write)
+    show = _hide if as_json else write
+    answer = _answer(engine, question, params, system, explain, show)
     _report(answer, engine, pair, as_json)
 
 
@@ -100,11 +102,13 @@ def _answer(
     question: Question,
     params: SamplingParams,
     system: str | None,
+    explain: bool,
     show: Callable[[str], None],
 ) -> Generation:
     template = engine.tokenizer is not None and engine.tokenizer.has_chat_template
     prompt = question.messages() if question.is_chat(template) else question.text
-    stream = engine.stream(prompt, params, system=system, enable_thinking=bool(question.thinking))
+    thinking = bool(question.thinking)
+    stream = engine.stream(prompt, params, system=system, enable_thinking=thinking, explain=explain)
     return follow(stream, show)
 
 
@@ -114,6 +118,9 @@ def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> No
         write_json(_json(answer, engine, pair))
     elif not answer.text.endswith("\n"):
         write("\n")
+    if not as_json:
+        for line in explanation(answer):
+            note(line)
     note(statistics_line(answer))
     if answer.finish_reason == "abort":
         raise typer.Exit(INTERRUPTED)

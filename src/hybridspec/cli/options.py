@@ -153,6 +153,14 @@ StopTokenId = Annotated[
 IgnoreEos = Annotated[
     bool, typer.Option("--ignore-eos", help="Go on past the model's own end tokens.")
 ]
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain",
+        help="Say on standard error why each round had its length: confidences, p, the score of "
+        "each w, w0, new experts, w and A. With --json it is in the document.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document with text, tokens and statistics."),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hybridspec import __version__
 
 if TYPE_CHECKING:
-    from hybridspec.core import Generation, GenerationStats
+    from hybridspec.core import Generation, GenerationStats, RoundStats
 
 
 def statistics_line(answer: Generation) -> str:
@@ -75,7 +76,39 @@ def _figures(answer: Generation, block_size: int) -> dict[str, object]:
         "prefill_seconds": stats.prefill_seconds,
         "decode_seconds": stats.decode_seconds,
         "decode_tokens_per_second": decode_rate(answer),
+        **_explained(rounds),
     }
+
+
+def explanation(answer: Generation) -> Iterator[str]:
+    """Lines for people: why each round had its length. None where nobody asked."""
+    for number, r in enumerate(answer.stats.rounds, 1):
+        why = r.explanation
+        if why is None:
+            continue
+        new = "" if why.new_experts is None else f", the next input adds {why.new_experts} experts"
+        yield f"round {number}: w0 {why.w0}, Stage 0 {why.u}{new}; w {r.w}, A {r.accepted}"
+        rows = {
+            "draft": range(1, len(why.confidence) + 1), "confidence": why.confidence,
+            "p": why.prefix, "w": [*why.scores], "score": why.scores.values(),
+        }  # fmt: skip
+        for name, values in rows.items():
+            if values:
+                yield f"  {name:10s} " + " ".join(_cell(v) for v in values)
+
+
+def _cell(value: float) -> str:
+    return f"{value:6d}" if isinstance(value, int) else f"{value:6.2f}"
+
+
+def _explained(rounds: tuple[RoundStats, ...]) -> dict[str, object]:
+    """The explanations for programs; nothing where nobody asked."""
+    every = [
+        {**asdict(r.explanation), "w": r.w, "accepted": r.accepted}
+        for r in rounds
+        if r.explanation is not None
+    ]
+    return {"explain": every} if every else {}
 
 
 def histogram(values: Iterable[int], length: int) -> list[int]:

@@ -72,16 +72,19 @@ def _interpolated(x: tuple[float, ...], y: tuple[float, ...], at: float) -> floa
     return y[right - 1] + part * (y[right] - y[right - 1])
 
 
+def scores(
+    prefix: Numbers, cost: Numbers, rho: float, shortest: int = SHORTEST
+) -> dict[int, float]:
+    """G(w) - rho C(w) by length; arguments as `objective.select`."""
+    tokens = accumulate(prefix, initial=1.0)
+    every = {w: g - rho * cost[w] for w, g in enumerate(tokens, 1)}
+    return {w: score for w, score in every.items() if w >= shortest}
+
+
 def select(prefix: Numbers, cost: Numbers, rho: float, shortest: int = SHORTEST) -> int:
     """w0 by equation 5, ties to the shorter; arguments as `objective.select`."""
-    best, w0, tokens = float("-inf"), shortest, 1.0
-    for w in range(1, len(prefix) + 2):
-        score = tokens - rho * cost[w]
-        if w >= shortest and score > best:
-            best, w0 = score, w
-        if w <= len(prefix):
-            tokens += prefix[w - 1]
-    return w0
+    every = scores(prefix, cost, rho, shortest)
+    return max(every, key=every.__getitem__)  # the first of equals
 
 
 @dataclass(frozen=True)

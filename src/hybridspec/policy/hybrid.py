@@ -5,6 +5,7 @@ Source: paper sections 3.2 and 3.3. Without tables it is the paper's `nominal-on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,6 +58,10 @@ class ThroughputPolicy:
             return Choice(host.select(known, self._costs, self.rho), known)
         prefix = self.acceptance.prefix(confidence, entropy)
         return Choice(int(objective.select(prefix, self.cost, self.rho)), prefix)
+
+    def scores(self, prefix: Sequence[float]) -> dict[int, float]:
+        """G(w) - rho C(w) of every length from 2, given p_1..p_M."""
+        return host.scores(prefix, self._costs, self.rho)
 
     def correct(self, choice: Choice, experts: Tensor) -> int:
         """w_c by equation 6, from layer 0's experts [u, k]."""

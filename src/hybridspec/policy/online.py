@@ -7,13 +7,14 @@ rate rho, offsets to the model of acceptance, and what speculation gains over pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from hybridspec.core import Proposal
 from hybridspec.policy.acceptance import AcceptanceModel
-from hybridspec.policy.host import HostAcceptance, prefix_of, select, sigmoid
+from hybridspec.policy.host import HostAcceptance, prefix_of, scores, select, sigmoid
 from hybridspec.policy.length import Choice, Uncorrected
 
 MEMORY = 0.98  # weight of the past a round: about the last 50 count
@@ -124,6 +125,10 @@ class OnlinePolicy(Uncorrected):
         if self._rounds % EXPLORE == EXPLORE - 1:
             return Choice(len(prefix) + 1, prefix)
         return Choice(select(prefix, self._costs, self.rate, shortest=1), prefix)
+
+    def scores(self, prefix: Sequence[float]) -> dict[int, float]:
+        """G(w) - rho C(w) of every length from 1, given p_1..p_M."""
+        return scores(prefix, self._costs, self.rate, shortest=1)
 
     @property
     def rate(self) -> float:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from hybridspec.core import Proposal, RoundStats, SamplingParams, Verdict
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import PassOutput, Target
+from hybridspec.runtime.explain import explain
 from hybridspec.runtime.sampling import accept, target_tokens
 from hybridspec.runtime.state import DrafterSlot, TargetSlot
 from hybridspec.systems import System
@@ -32,6 +33,7 @@ class Sequence:
     params: SamplingParams
     seed: int
     anchor: int = -1
+    explain: bool = False
 
 
 class Rounds:
@@ -78,6 +80,9 @@ class Rounds:
         self._extend(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
         stats = RoundStats(w=w, accepted=verdict.accepted, committed=m)
+        if sequence.explain:
+            why = explain(policy, proposal, choice, stage0.experts)
+            stats = replace(stats, explanation=why)
         if self._observe is not None:
             self._observe(w, verdict.accepted, time.perf_counter() - began)
         return emission, verdict.emitted[:m], stats
