@@ -33,10 +33,11 @@ def test_the_moving_average_by_hand():
 
 
 def test_features_by_hand():
-    f = features(torch.tensor([0.5, 0.25]), torch.tensor([1.0, 0.0]), 15)
+    f = features(torch.tensor([0.8, 0.25]), torch.tensor([1.0, 0.0]), 15)
+    four, third = math.log(4), math.log(1 / 3)
     expected = [
-        [1, 0.5, 1 / 15, 0.5 / 15, math.log(2), 0.0],
-        [1, 0.25, 2 / 15, 0.5 / 15, math.log1p(1e-6), math.log(1e-6)],
+        [1, four, 1 / 15, four / 15, math.log(2), 0.0],
+        [1, third, 2 / 15, third * 2 / 15, math.log1p(1e-6), math.log(1e-6)],
     ]
     torch.testing.assert_close(f, torch.tensor(expected), rtol=1e-5, atol=1e-7)  # float32
 

@@ -10,8 +10,8 @@ from hybridspec.policy.hybrid import ThroughputPolicy
 from hybridspec.policy.objective import CorrectionTables
 
 LINE = torch.tensor([[0.0, 1.0]]).expand(3, 2).contiguous()
-# c = sigmoid(20 (confidence - 1/2)): near 1 above one half, near 0 below
-MODEL = AcceptanceModel(IsotonicCurves(LINE, LINE), torch.tensor([-10.0, 20.0, 0, 0, 0, 0]))
+# c = sigmoid(20 ln(confidence / (1 - confidence))): near 1 above one half, near 0 below
+MODEL = AcceptanceModel(IsotonicCurves(LINE, LINE), torch.tensor([0.0, 20.0, 0, 0, 0, 0]))
 COST = torch.tensor([0.0, 0.0, 1.0, 1.5, 2.0])
 TABLES = CorrectionTables(0.6, 0.1, torch.full((4,), 2.0), torch.arange(3.0).expand(4, -1))
 
@@ -33,7 +33,7 @@ def test_the_length_follows_the_calibrated_confidence():
 def test_the_router_may_add_one_draft_and_never_removes_one():
     policy = ThroughputPolicy(MODEL, COST, 1.0, TABLES, 4)
     choice = policy.select(proposal(0.9, 0.9, 0.5 - 0.01))
-    assert (policy.lookahead, choice.w0) == (1, 3)  # p_3 = 0.45 against 1.0 x 0.5
+    assert (policy.lookahead, choice.w0) == (1, 3)  # p_3 = 0.31 against 1.0 x 0.5
     reused = torch.tensor([[0, 1], [1, 2], [2, 3], [0, 3]])
     fresh = torch.tensor([[0, 1], [1, 2], [2, 3], [4, 5]])
     assert policy.correct(choice, reused) == 4  # costs 0.5 - 0.6 + 0.1 (0 - 2) = -0.3

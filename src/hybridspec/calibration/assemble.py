@@ -27,7 +27,8 @@ from hybridspec.policy.acceptance import AcceptanceModel
 from hybridspec.policy.objective import best_rate
 from hybridspec.policy.profile import Cost, Profile
 
-HELD_OUT = 5  # every fifth prompt tests the fit whose errors are reported
+FOLDS = 5  # of the prompts, for the errors that are reported
+Floats = NDArray[np.float64]
 
 
 def fit_profile(
@@ -112,31 +113,34 @@ def _fixed_rate(trace: Trace, w: int, ms: float) -> float:
 
 
 def _held_out(trace: Trace) -> dict[str, Any]:
-    """Expected calibration errors on every fifth prompt of a model fitted to the others."""
-    test = trace.prompt % HELD_OUT == HELD_OUT - 1
-    if not test.any() or test.all():
-        return {}
-    try:
-        model = fit_acceptance(trace.take(~test))
-    except CalibrationError:
-        return {}
-    held = trace.take(test)
-    mask, happened = reached(held), labels(held)
-    confidence = torch.from_numpy(held.confidence).double()
-    ours = model.conditional(confidence, torch.from_numpy(held.entropy).double()).numpy()
-    named = {
-        "confidence": held.confidence.astype(np.float64),
-        "isotonic": model.curves(confidence).numpy(),
-        "model": ours,
+    """Expected calibration errors, each prompt judged by a model fitted to four fifths without it.
+
+    Empty where a fifth less is too little for a fit.
+    """
+    named: dict[str, Floats] = {
+        name: np.zeros(trace.confidence.shape) for name in ("confidence", "isotonic", "model")
     }
-    return {
-        name: {
-            "ece": reliability(p[mask], happened[mask]).ece,
-            "bins": reliability(p[mask], happened[mask]).bins,
-            "ece_by_position": [
-                reliability(p[mask[:, i], i], happened[mask[:, i], i]).ece
-                for i in range(held.drafts)
-            ],
-        }
-        for name, p in named.items()
-    }
+    named["confidence"] = trace.confidence.astype(np.float64)
+    for fold in range(FOLDS):
+        test = trace.prompt % FOLDS == fold
+        if not test.any() or test.all():
+            return {}
+        try:
+            model = fit_acceptance(trace.take(~test))
+        except CalibrationError:
+            return {}
+        held = trace.take(test)
+        confidence, entropy = (
+            torch.from_numpy(t).double() for t in (held.confidence, held.entropy)
+        )
+        named["isotonic"][test] = model.curves(confidence).numpy()
+        named["model"][test] = model.conditional(confidence, entropy).numpy()
+    mask, happened = reached(trace), labels(trace)
+    return {name: _errors(p, happened, mask) for name, p in named.items()}
+
+
+def _errors(p: Floats, happened: NDArray[np.bool_], mask: NDArray[np.bool_]) -> dict[str, Any]:
+    whole = reliability(p[mask], happened[mask])
+    columns = range(p.shape[1])
+    each = [reliability(p[mask[:, i], i], happened[mask[:, i], i]).ece for i in columns]
+    return {"ece": whole.ece, "bins": whole.bins, "ece_by_position": each}

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 MIN_ENTROPY = 1e-6  # nats; below it a logarithm says nothing
-TERMS = ("bias", "confidence", "position", "confidence x position", "log1p entropy", "log change")
+TERMS = ("bias", "log odds", "position", "log odds x position", "log1p entropy", "log change")
+EDGE = 1e-6  # probabilities are kept this far from 0 and 1 where their odds are taken
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ def mean_entropy_before(entropy: Tensor) -> Tensor:
 def features(calibrated: Tensor, entropy: Tensor, block: int) -> Tensor:
     """The logistic model's inputs, [..., M, 6] in the order of TERMS.
 
+    The calibrated confidence enters by its log-odds, so that the isotonic curves alone are among
+    the models (the paper does not say in which form it takes it).
+
     Args:
         calibrated: [..., M] isotonic confidences.
         entropy: [..., M] nats.
@@ -68,7 +72,8 @@ def features(calibrated: Tensor, entropy: Tensor, block: int) -> Tensor:
     steps = torch.arange(1, h.shape[-1] + 1, device=h.device, dtype=h.dtype) / block
     position = steps.expand_as(h)
     change = (h / mean_entropy_before(h)).log()
-    terms = (torch.ones_like(h), calibrated, position, calibrated * position, h.log1p(), change)
+    odds = calibrated.logit(EDGE)
+    terms = (torch.ones_like(h), odds, position, odds * position, h.log1p(), change)
     return torch.stack(terms, -1)
 
 

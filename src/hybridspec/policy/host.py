@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import exp, log, log1p
 from operator import mul
 
-from hybridspec.policy.acceptance import MIN_ENTROPY, AcceptanceModel
+from hybridspec.policy.acceptance import EDGE, MIN_ENTROPY, AcceptanceModel
 from hybridspec.policy.objective import SHORTEST, CorrectionTables
 
 Numbers = Sequence[float]
@@ -40,8 +40,8 @@ class HostAcceptance:
         out, mean = [], max(entropy[0], MIN_ENTROPY)
         for i, (c, h) in enumerate(zip(confidence, entropy, strict=True)):
             h = max(h, MIN_ENTROPY)
-            calibrated, place = _interpolated(self.x[i], self.y[i], c), (i + 1) / self.block
-            z = bias + of_c * calibrated + of_place * place + of_both * calibrated * place
+            odds, place = _log_odds(_interpolated(self.x[i], self.y[i], c)), (i + 1) / self.block
+            z = bias + of_c * odds + of_place * place + of_both * odds * place
             out.append(z + of_h * log1p(h) + of_change * log(h / mean))
             mean = (h + mean) / 2
         return out
@@ -59,6 +59,11 @@ def prefix_of(logits: Numbers) -> list[float]:
 def sigmoid(z: float) -> float:
     """1 / (1 + e^-z), for any z."""
     return 1 / (1 + exp(-z)) if z > -700 else 0.0
+
+
+def _log_odds(p: float) -> float:
+    p = min(max(p, EDGE), 1 - EDGE)
+    return log(p / (1 - p))
 
 
 def _interpolated(x: tuple[float, ...], y: tuple[float, ...], at: float) -> float:
