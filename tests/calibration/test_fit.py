@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from hybridspec.calibration.assemble import _draft_ms
 from hybridspec.calibration.cost import expert_tables, fit_line, fit_quadratic, new_in_row
 from hybridspec.calibration.fit import (
     CalibrationError,
@@ -158,3 +159,11 @@ def test_walks_and_files(tmp_path):
     assert some.accepted.tolist() == [2, 0, 5, 1, 0, 3] * 2
     assert np.array_equal(both.experts[12:], trace.experts)
     assert list(tmp_path.iterdir()) == [tmp_path / "trace.npz"]
+
+
+def test_smaller_draft_calls_are_priced_by_what_they_save():
+    samples = {(0, 0): [(1, 0.001)], (2, 6): [(1, 0.010)], (2, 1): [(1, 0.007)],
+               (2, 3): [(2, 0.016)], (3, 6): [(1, 0.011)]}  # fmt: skip
+    ms = _draft_ms(samples, 4.0, 6)
+    # 3 ms saved at one draft, 2 at three, none at six
+    assert ms == pytest.approx([1.0, 1.5, 2.0, 8 / 3, 10 / 3, 4.0])

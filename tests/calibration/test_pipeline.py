@@ -9,6 +9,7 @@ import pytest
 
 from hybridspec.calibration.calibrate import Plan, calibrate
 from hybridspec.calibration.fit import CalibrationError
+from hybridspec.calibration.rounds import variants
 from hybridspec.core import SamplingParams
 from hybridspec.policy.profile import load_profile
 from scripted import RIGHT, scripted_engine
@@ -41,6 +42,7 @@ def test_a_calibration_writes_a_profile_that_loads(engine, tmp_path):
     assert cost.plain_ms > 0
     assert cost.rho > 0
     assert len(again.n_all_mean) == 16
+    assert len(again.draft_ms) == 15
     assert again.data["prompts_sha256"] == "c"
     assert again.acceptance().block == 15
 
@@ -57,15 +59,15 @@ def test_what_is_done_is_not_run_again(engine, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         calibrate(engine, PLAN, work, stop_late)
     lines = (work / "rounds-exact.jsonl").read_text().splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 20  # plain decoding, 15 lengths, 4 smaller draft calls
     # an interruption in the middle of a line leaves a half
     (work / "rounds-exact.jsonl").write_text("\n".join(lines[:-1]) + "\n[0, 1")
     made = {p: p.stat().st_mtime_ns for p in work.glob("trace-*.npz")}
     calibrate(engine, PLAN, work, seen.append)
     assert {p: p.stat().st_mtime_ns for p in work.glob("trace-*.npz")} == made
     rows = (work / "rounds-exact.jsonl").read_text().splitlines()
-    assert rows[:15] == lines[:15]
-    assert {json.loads(row)[1] for row in rows} == {0, *range(2, 17)}
+    assert rows[:19] == lines[:19]
+    assert {tuple(json.loads(row)[1:3]) for row in rows} == set(variants(16))
 
 
 def test_a_work_folder_of_other_settings_is_refused(engine, tmp_path):

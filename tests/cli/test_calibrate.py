@@ -43,7 +43,7 @@ def test_a_profile_is_written_and_used(command, pair, prompts, tmp_path, monkeyp
     fitted = []
 
     def fit(trace, costs, slopes, about):
-        fitted.append((len(trace), sorted(costs), min(slopes.draft_ms) > 0))
+        fitted.append((len(trace), sorted(costs), slopes.draft_ms > 0))
         return _profile(about)
 
     monkeypatch.setattr(pipeline, "fit_profile", fit)

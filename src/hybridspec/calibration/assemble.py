@@ -47,7 +47,8 @@ def fit_profile(
     """
     model = fit_acceptance(trace)
     walked = trace.take(trace.walk(trace.drafts + 1))
-    prefix, draft_ms = _prefix(model, walked), slopes.draft_ms
+    prefix = _prefix(model, walked)
+    draft_ms = _draft_ms(next(iter(costs.values())), slopes.draft_ms, trace.drafts)
     mean, given = expert_tables(walked)
     return Profile(
         pair=dict(about["pair"]),
@@ -84,6 +85,17 @@ def _rows(table: torch.Tensor | NDArray[np.float64]) -> tuple[tuple[float, ...],
     return tuple(tuple(row) for row in table.tolist())
 
 
+def _draft_ms(samples: Samples, whole: float, drafts: int) -> tuple[float, ...]:
+    """[D] a call for 1..D drafts: a whole block's, less what whole rounds saved with fewer.
+
+    Linear between the numbers that were timed; never more than the whole block's.
+    """
+    ms = {m: mean_round(times) for (w, m), times in samples.items() if w == 2}
+    timed = sorted(ms)
+    saved = np.interp(np.arange(1, drafts + 1), timed, [ms[drafts] - ms[m] for m in timed])
+    return tuple((whole - np.clip(saved, 0, whole)).tolist())
+
+
 def _cost(
     samples: Samples, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]
 ) -> Cost:
@@ -92,17 +104,18 @@ def _cost(
     The drafter's time is the fixed part: it is paid at any length (appendix A.2). A drafter that
     may be asked for fewer drafts is asked for as many as give the best rate.
     """
-    ms = {w: mean_round(times) for w, times in sorted(samples.items())}
-    plain = ms.pop(0)
+    drafts = len(draft_ms)
+    ms = {w: mean_round(t) for (w, m), t in sorted(samples.items()) if m == drafts}
+    plain = mean_round(samples[0, 0])
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
     static = max(ms, key=lambda w: _fixed_rate(trace, w, ms[w]))
-    cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, len(draft_ms))
+    cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, drafts)
     curve = cost.target_curve(prefix.shape[1] + 1).double()
     rates = {
         m: best_rate(prefix[:, :m], curve, call) for m, call in enumerate(draft_ms, 1) if m > 1
     }
-    drafts = max(rates, key=lambda m: rates[m])
-    return replace(cost, rho=rates[drafts], drafts=drafts)
+    best = max(rates, key=lambda m: rates[m])
+    return replace(cost, rho=rates[best], drafts=best)
 
 
 def _fixed_rate(trace: Trace, w: int, ms: float) -> float:

@@ -13,7 +13,19 @@ from hybridspec.model.gdn import Verifier
 from hybridspec.policy.length import FixedLength
 from hybridspec.systems import System
 
-Samples = dict[int, list[tuple[int, float]]]
+FEWER = (1, 3, 7, 11)  # drafts asked for besides a whole block, at the shortest length
+Variant = tuple[int, int]  # verification length and drafts; (0, 0) is plain decoding
+Samples = dict[Variant, list[tuple[int, float]]]
+
+
+def variants(block: int) -> list[Variant]:
+    """What is timed: plain decoding, every length of a whole block, and smaller draft calls.
+
+    The latter at w = 2: timed in a loop of their own, caches would flatter them.
+    """
+    drafts = block - 1
+    lengths = [(w, drafts) for w in range(2, block + 1)]
+    return [(0, 0), *lengths, *((2, m) for m in FEWER if m < drafts)]
 
 
 def timed_rounds(
@@ -24,44 +36,43 @@ def timed_rounds(
     path: Path,
     advance: Callable[[str], None],
 ) -> Samples:
-    """(rounds, decode seconds) of each measured answer, by length; 0 is plain decoding.
+    """(rounds, decode seconds) of each measured answer, by variant.
 
-    Prompt by prompt all lengths run in turn, the first of them another one each time. An answer's
+    Prompt by prompt all variants run in turn, the first of them another one each time. An answer's
     last round, which the limit may cut, counts like the others.
 
     path: a line an answer, read first: what is there is not run again.
     """
     done = _lines(path)
     assert engine.drafter is not None
-    block = engine.drafter.config.block_size
-    lengths = [0, *range(2, block + 1)]
+    every = variants(engine.drafter.config.block_size)
     if not done:
-        for w in lengths:
-            _answer(engine, prompts[0], tokens, w, block, verifier)  # warm-up
+        for variant in every:
+            _answer(engine, prompts[0], tokens, variant, verifier)  # warm-up
     for number, ids in enumerate(prompts):
         advance(f"rounds, {verifier}, answer {number + 1}")
-        first = number % len(lengths)
-        for w in lengths[first:] + lengths[:first]:
-            if (number, w) not in done:
-                done[number, w] = _answer(engine, ids, tokens, w, block, verifier)
+        first = number % len(every)
+        for variant in every[first:] + every[:first]:
+            if (number, variant) not in done:
+                done[number, variant] = _answer(engine, ids, tokens, variant, verifier)
                 with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([number, w, *done[number, w]]) + "\n")
-    by_length: Samples = defaultdict(list)
-    for (_, w), rounds in done.items():
+                    file.write(json.dumps([number, *variant, *done[number, variant]]) + "\n")
+    samples: Samples = defaultdict(list)
+    for (_, variant), rounds in done.items():
         if rounds[0]:
-            by_length[w].append(rounds)
-    return dict(by_length)
+            samples[variant].append(rounds)
+    return dict(samples)
 
 
-def _lines(path: Path) -> dict[tuple[int, int], tuple[int, float]]:
+def _lines(path: Path) -> dict[tuple[int, Variant], tuple[int, float]]:
     """What was measured before. A line that an interruption cut is taken out of the file."""
     done, kept = {}, []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            number, w, rounds, seconds = json.loads(line)
+            number, w, drafts, rounds, seconds = json.loads(line)
         except ValueError:
             continue
-        done[int(number), int(w)] = (int(rounds), float(seconds))
+        done[int(number), (int(w), int(drafts))] = (int(rounds), float(seconds))
         kept.append(line + "\n")
     if path.exists():
         path.write_text("".join(kept), encoding="utf-8")
@@ -69,10 +80,11 @@ def _lines(path: Path) -> dict[tuple[int, int], tuple[int, float]]:
 
 
 def _answer(
-    engine: Engine, ids: list[int], tokens: int, w: int, block: int, verifier: Verifier
+    engine: Engine, ids: list[int], tokens: int, variant: Variant, verifier: Verifier
 ) -> tuple[int, float]:
-    """Rounds and seconds of one answer at a fixed length; the drafter proposes a whole block."""
-    policy = FixedLength(block, w, scored=True) if w else FixedLength(1)
+    """Rounds and seconds of one answer at a fixed length and number of drafts."""
+    w, drafts = variant
+    policy = FixedLength(drafts + 1, w, scored=drafts > 0)
     system = System(f"measured:{w}", policy, verifier)
     params = SamplingParams(max_tokens=tokens, ignore_eos=True)
     stats = engine.generate(ids, params, system=system).stats
