@@ -162,8 +162,6 @@ def test_walks_and_files(tmp_path):
 
 
 def test_smaller_draft_calls_are_priced_by_what_they_save():
-    samples = {(0, 0): [(1, 0.001)], (2, 6): [(1, 0.010)], (2, 1): [(1, 0.007)],
-               (2, 3): [(2, 0.016)], (3, 6): [(1, 0.011)]}  # fmt: skip
-    ms = _draft_ms(samples, 4.0, 6)
+    ms = _draft_ms({(0, 0): 1.0, (2, 6): 10.0, (2, 1): 7.0, (2, 3): 8.0, (3, 6): 11.0}, 4.0, 6)
     # 3 ms saved at one draft, 2 at three, none at six
     assert ms == pytest.approx([1.0, 1.5, 2.0, 8 / 3, 10 / 3, 4.0])

@@ -12,8 +12,8 @@ from hybridspec.calibration.measure import (
     _spread,
     expert_slope,
     interleaved,
-    mean_round,
     stage0_slope,
+    typical_rounds,
 )
 from hybridspec.runtime.state import TargetState
 from scripted import TINY
@@ -66,5 +66,13 @@ def test_the_experts_slope_is_for_one_layer(monkeypatch):
     assert {min(calls), max(calls)} == {TINY.num_experts_per_tok, TINY.num_experts}
 
 
-def test_rounds_are_pooled():
-    assert mean_round([(10, 0.1), (30, 0.9)]) == pytest.approx(25.0)
+def test_a_machine_that_slows_down_changes_no_ratio():
+    """Three prompts, the second while the machine is half as fast; one answer is disturbed."""
+    samples = {
+        (0, 0): [(10, 0.1), (10, 0.2), (10, 0.1)],
+        (2, 15): [(5, 0.1), (5, 0.2), (5, 0.1)],
+        (3, 15): [(4, 0.12), (4, 0.24), (4, 9.0)],
+    }
+    ms = typical_rounds(samples)
+    assert ms[2, 15] / ms[0, 0] == pytest.approx(2.0)
+    assert ms[3, 15] / ms[0, 0] == pytest.approx(3.0)

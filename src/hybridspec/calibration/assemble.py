@@ -19,7 +19,7 @@ from hybridspec.calibration.fit import (
     reached,
     reliability,
 )
-from hybridspec.calibration.measure import mean_round
+from hybridspec.calibration.measure import Variant, typical_rounds
 from hybridspec.calibration.rounds import Samples
 from hybridspec.calibration.slopes import Slopes
 from hybridspec.calibration.trace import Trace
@@ -29,6 +29,7 @@ from hybridspec.policy.profile import Cost, Profile
 
 FOLDS = 5  # of the prompts, for the errors that are reported
 Floats = NDArray[np.float64]
+Times = Mapping[Variant, float]  # ms a round
 
 
 def fit_profile(
@@ -48,7 +49,8 @@ def fit_profile(
     model = fit_acceptance(trace)
     walked = trace.take(trace.walk(trace.drafts + 1))
     prefix = _prefix(model, walked)
-    draft_ms = _draft_ms(next(iter(costs.values())), slopes.draft_ms, trace.drafts)
+    times = {name: typical_rounds(samples) for name, samples in costs.items()}
+    draft_ms = _draft_ms(next(iter(times.values())), slopes.draft_ms, trace.drafts)
     mean, given = expert_tables(walked)
     return Profile(
         pair=dict(about["pair"]),
@@ -56,7 +58,7 @@ def fit_profile(
         curves_x=_rows(model.curves.x),
         curves_y=_rows(model.curves.y),
         weights=tuple(model.weights.tolist()),
-        cost={name: _cost(times, trace, prefix, draft_ms) for name, times in costs.items()},
+        cost={name: _cost(ms, trace, prefix, draft_ms) for name, ms in times.items()},
         draft_ms=draft_ms,
         s_ms=slopes.s_ms,
         eta_ms=slopes.eta_ms,
@@ -85,28 +87,26 @@ def _rows(table: torch.Tensor | NDArray[np.float64]) -> tuple[tuple[float, ...],
     return tuple(tuple(row) for row in table.tolist())
 
 
-def _draft_ms(samples: Samples, whole: float, drafts: int) -> tuple[float, ...]:
+def _draft_ms(times: Times, whole: float, drafts: int) -> tuple[float, ...]:
     """[D] a call for 1..D drafts: a whole block's, less what whole rounds saved with fewer.
 
     Linear between the numbers that were timed; never more than the whole block's.
     """
-    ms = {m: mean_round(times) for (w, m), times in samples.items() if w == 2}
+    ms = {m: time for (w, m), time in times.items() if w == 2}
     timed = sorted(ms)
     saved = np.interp(np.arange(1, drafts + 1), timed, [ms[drafts] - ms[m] for m in timed])
     return tuple((whole - np.clip(saved, 0, whole)).tolist())
 
 
-def _cost(
-    samples: Samples, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]
-) -> Cost:
-    """Mean ms by length, the quadratic through them, and the rate it leads to.
+def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]) -> Cost:
+    """Ms by length, the quadratic through them, and the rate it leads to.
 
     The drafter's time is the fixed part: it is paid at any length (appendix A.2). A drafter that
     may be asked for fewer drafts is asked for as many as give the best rate.
     """
     drafts = len(draft_ms)
-    ms = {w: mean_round(t) for (w, m), t in sorted(samples.items()) if m == drafts}
-    plain = mean_round(samples[0, 0])
+    ms = {w: time for (w, m), time in sorted(times.items()) if m == drafts}
+    plain = times[0, 0]
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
     static = max(ms, key=lambda w: _fixed_rate(trace, w, ms[w]))
     cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, drafts)

@@ -17,7 +17,7 @@ from hybridspec.calibration.cost import Line, fit_line
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot, W
 
-Report = Callable[[str], None]
+Variant = tuple[int, int]  # verification length and drafts; (0, 0) is plain decoding
 
 
 def interleaved(
@@ -91,7 +91,15 @@ def _line(ms: dict[int, float]) -> Line:
     return fit_line(np.array([*ms], float), np.array([*ms.values()], float))
 
 
-def mean_round(samples: Sequence[tuple[int, float]]) -> float:
-    """Mean ms a round of answers, each (rounds, decode seconds), pooled (paper E.1)."""
-    rounds, seconds = (sum(column) for column in zip(*samples, strict=True))
-    return float(1e3 * seconds / rounds)
+def typical_rounds(samples: Mapping[Variant, Sequence[tuple[int, float]]]) -> dict[Variant, float]:
+    """ms a round of each variant, from answers to the same prompts: (rounds, seconds) by variant.
+
+    A machine may be half as fast for minutes. Since all variants of a prompt run close together,
+    each is taken relative to its prompt's own level; the median of that over prompts counts, times
+    the median level.
+    """
+    names = [*samples]
+    ms = np.array([[1e3 * s / max(r, 1) for r, s in samples[name]] for name in names])
+    level = np.exp(np.log(ms).mean(0))
+    typical = np.median(ms / level, 1) * np.median(level)
+    return dict(zip(names, typical.tolist(), strict=True))

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hybridspec.calibration.measure import Variant
 from hybridspec.core import SamplingParams
 from hybridspec.engine import Engine
 from hybridspec.model.gdn import Verifier
@@ -14,7 +15,6 @@ from hybridspec.policy.length import FixedLength
 from hybridspec.systems import System
 
 FEWER = (1, 3, 7, 11)  # drafts asked for besides a whole block, at the shortest length
-Variant = tuple[int, int]  # verification length and drafts; (0, 0) is plain decoding
 Samples = dict[Variant, list[tuple[int, float]]]
 
 
@@ -58,9 +58,8 @@ def timed_rounds(
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps([number, *variant, *done[number, variant]]) + "\n")
     samples: Samples = defaultdict(list)
-    for (_, variant), rounds in done.items():
-        if rounds[0]:
-            samples[variant].append(rounds)
+    for (_, variant), rounds in sorted(done.items()):
+        samples[variant].append(rounds)
     return dict(samples)
 
 

@@ -34,7 +34,7 @@ class Cost:
     """What rounds of one verifier and launcher cost.
 
     Attributes:
-        ms: mean ms a round by length, as measured: {w: ms}. The drafter proposes a whole block.
+        ms: typical ms a round by length, as measured: {w: ms}. The drafter proposes a whole block.
         quadratic: a, b, c of the fit a + b w + c w^2 to the lengths from 2.
         fixed_ms: the part of the fit that no length changes, taken out of C_tgt: a draft call for
             the whole block.
