@@ -10,11 +10,13 @@ import torch
 
 from hybridspec import Engine, SamplingParams, assets
 from hybridspec.bench.prompts import read_prompts, select
+from hybridspec.profiles import pair_identity
 from hybridspec.runtime.state import TargetState
 from lossless import differences
 
 OWN_PROMPTS = Path(assets.__file__).parent / "prompts.jsonl"
 SYSTEMS = ["static:2", "static:3", "static:5", "static:8", "static:16", "dflash"]
+SYSTEMS += ["hybridspec", "auto"]
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +28,20 @@ def engine() -> Engine:
 def prompts(engine: Engine) -> list[list[int]]:
     chosen = select(read_prompts(OWN_PROMPTS), limit=12)
     return [engine.encode(p.text, chat=True) for p in chosen]
+
+
+def test_its_profile_fits_it_and_is_calibrated(engine):
+    profile = engine.profile
+    assert profile is not None
+    assert profile.pair == pair_identity(assets.TARGET, assets.DRAFTER)
+    errors = {name: r["ece"] for name, r in profile.data["reliability"].items()}
+    assert errors["model"] < 0.02  # on prompts left out of the fit
+    assert errors["model"] < errors["confidence"]
+
+
+def test_its_profile_is_for_a_cpu_in_float32_only():
+    engine = Engine.load(device="cpu", dtype="float64", max_context=64)
+    assert engine.profile is None
 
 
 def test_twelve_prompts_greedy(engine, prompts):
