@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from hybridspec.calibration.capture import Capture
-from hybridspec.calibration.replay import CostModel, decide, distinct_pairs, oracle_lengths, replay
+from hybridspec.calibration.replay import (
+    CostModel,
+    decide,
+    distinct_pairs,
+    oracle_lengths,
+    replay,
+    replay_known,
+)
 from hybridspec.calibration.trace import Trace
 from hybridspec.core import SamplingParams
 from hybridspec.policy.length import FixedLength
@@ -70,3 +77,25 @@ def test_the_oracle_verifies_what_is_accepted_where_that_pays():
     assert cheap.tolist() == [2, 2, 3, 4] * 5
     dear = oracle_lengths(trace, CostModel(np.array([0, 0, 1.0, 9.0, 90.0]), 1.0), 4)
     assert set(dear) == {2}
+
+
+def test_no_fixed_length_beats_the_oracle():
+    rng = np.random.default_rng(0)
+    trace = by_hand(rng.integers(0, 4, 300).tolist())
+    cost = CostModel(np.array([0, 0, 1.0, 1.3, 1.9]), 1.0)
+    known = replay_known(trace, oracle_lengths(trace, cost, 4), cost)
+    fixed = [replay(trace, FixedLength(4, w), cost).rate for w in (2, 3, 4)]
+    assert known.rate > max(fixed)
+    same = replay_known(trace, np.full(300, 3), cost)
+    assert same.rate == replay(trace, FixedLength(4, 3), cost).rate
+
+
+def test_a_policy_that_learns_is_told_the_prices():
+    seen = []
+
+    class Learner(FixedLength):
+        def observe(self, w, accepted, seconds):
+            seen.append((w, accepted, seconds))
+
+    replay(by_hand([1, 0, 0]), Learner(2), FLAT)
+    assert seen == [(2, 1, 0.002), (2, 0, 0.002)]

@@ -5,7 +5,7 @@ No model runs. A round at position t emits min(A_D, w - 1) + 1 tokens, and no mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +17,9 @@ from hybridspec.calibration.cost import new_in_row
 from hybridspec.calibration.trace import Trace
 from hybridspec.core import Proposal
 from hybridspec.policy.length import LengthPolicy
+
+Choose = Callable[[int], tuple[bool, int, int]]  # position -> drafted, w, u
+Observe = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,22 @@ def distinct_pairs(trace: Trace) -> NDArray[np.int64]:
 
 def replay(trace: Trace, policy: LengthPolicy, cost: CostModel) -> Walk:
     """Walk every answer of the trace with one policy. A policy that learns is told the prices."""
-    columns = zip(*_rounds(trace, policy, cost), strict=True)
+    observe = getattr(policy, "observe", None)
+    return _walk(trace, cost, lambda at: decide(trace, policy, at), observe)
+
+
+def replay_known(trace: Trace, lengths: NDArray[np.int64], cost: CostModel) -> Walk:
+    """Walk with a length from 2 given for every position [N], as an oracle has it."""
+
+    def choose(at: int) -> tuple[bool, int, int]:
+        w = min(int(lengths[at]), int(trace.left[at]))
+        return w > 1, w, w
+
+    return _walk(trace, cost, choose, None)
+
+
+def _walk(trace: Trace, cost: CostModel, choose: Choose, observe: Observe | None) -> Walk:
+    columns = zip(*_rounds(trace, cost, choose, observe), strict=True)
     at, w, emitted, ms = (np.array(column) for column in columns)
     drafts = w - 1
     would = np.minimum(trace.accepted[at], trace.left[at] - 1)
@@ -86,15 +104,14 @@ def replay(trace: Trace, policy: LengthPolicy, cost: CostModel) -> Walk:
 
 
 def _rounds(
-    trace: Trace, policy: LengthPolicy, cost: CostModel
+    trace: Trace, cost: CostModel, choose: Choose, observe: Observe | None
 ) -> Iterator[tuple[int, int, int, float]]:
     """Position, w, emitted tokens and ms of each round."""
     pairs = distinct_pairs(trace)
-    observe = getattr(policy, "observe", None)
     for start, end in pairwise([*trace.starts().tolist(), len(trace)]):
         at = start
         while at < end:
-            drafted, w, u = decide(trace, policy, at)
+            drafted, w, u = choose(at)
             emitted = min(int(trace.accepted[at]) + 1, w, int(trace.left[at]))
             ms = cost(w, u, int(pairs[at, w])) if drafted else cost.plain_ms
             if observe is not None:

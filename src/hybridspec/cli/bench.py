@@ -41,3 +41,34 @@ def plot(
 
     for picture in redraw(folder):
         write(f"Drew {picture}\n")
+
+
+@app.command("replay")
+def replay(
+    work: Annotated[
+        Path, typer.Argument(metavar="DIR", help="PROFILE.work, where `calibrate` kept its traces.")
+    ],
+    profile: Annotated[
+        Path, typer.Option("--profile", metavar="PATH", help="The profile that goes with them.")
+    ],
+    systems: Annotated[
+        str | None,
+        typer.Option("--systems", metavar="A,B", help="Names as of `generate --system`."),
+    ] = None,
+    cost: Annotated[
+        str,
+        typer.Option("--cost", metavar="NAME", help="measured (the profile's) or paper (table 4)."),
+    ] = "measured",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="PATH", help="Write the JSON there too.")
+    ] = None,
+) -> None:
+    """Walk every length policy over captured positions and price its rounds; no model runs."""
+    from hybridspec.bench import replay as table
+    from hybridspec.errors import OptionError
+    from hybridspec.policy.profile import load_profile
+
+    if cost not in ("measured", "paper"):
+        raise OptionError("cost", f"is {cost!r}; expected measured or paper.")
+    names = tuple(systems.split(",")) if systems else table.SYSTEMS
+    table.run(work, load_profile(profile), names, cost == "paper", out, write)

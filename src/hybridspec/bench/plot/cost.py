@@ -19,8 +19,8 @@ LEAST = 8  # rounds below which a median time says little
 def draw(results: dict[str, Any]) -> Figure | None:
     """Median time of a round by w with quartiles; each kind of system has its colour.
 
-    Each system is shown at its own length; its last rounds near the token limit are shorter. None
-    if no system ran enough rounds.
+    A system of one length is shown at that; its last rounds near the token limit are shorter. One
+    that chooses is shown at every length it ran often enough. None if there is none of either.
     """
     kinds = _kinds(results)
     if not kinds:
@@ -42,13 +42,18 @@ def draw(results: dict[str, Any]) -> Figure | None:
 
 
 def _kinds(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Costs with enough rounds at each system's own length, by kind, shortest first."""
+    """Costs with enough rounds at each system's own lengths, by kind, shortest first."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for cost in sorted(results["round_costs"], key=lambda cost: int(cost["w"])):
         s = results["systems"][cost["system"]]
-        if cost["rounds"] >= LEAST and cost["w"] == longest_round(s):
+        if cost["rounds"] >= LEAST and (cost["w"] == longest_round(s) or _chooses(s)):
             kinds.setdefault(canvas.kind(cost["system"]), []).append(cost)
     return kinds
+
+
+def _chooses(s: dict[str, Any]) -> bool:
+    """Whether a system has no length of its own: most of its rounds are not its longest."""
+    return int(s["verification_length_histogram"][longest_round(s)]) < s["rounds"] / 2
 
 
 def _line(axes: Axes, kind: str, rows: list[dict[str, Any]], colour: str, mark: str) -> None:

@@ -1,0 +1,70 @@
+"""`bench replay` as a command, on a made-up trace."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hybridspec.calibration.trace import Trace
+from hybridspec.cli.bench import app
+from test_catalogue import PROFILE
+
+SYSTEMS = "ar,length16,dcut,evict,hybridspec:15,auto"
+
+
+@pytest.fixture
+def work(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 400
+    confidence = rng.uniform(0.2, 1.0, (n, 15)).astype(np.float32)
+    accepted = (rng.random((n, 15)) < confidence).cumprod(1).sum(1).astype(np.int16)
+    experts = np.stack([rng.permutation(8)[:2] for _ in range(n * 3 * 16)]).reshape(n, 3, 16, 2)
+    left = np.tile(np.arange(100, 0, -1), 4).astype(np.int32)
+    prompt = np.repeat(np.arange(4), 100).astype(np.int32)
+    trace = Trace(prompt, left, confidence, 1 - confidence, accepted, experts.astype(np.uint16))
+    folder = tmp_path / "p.json.work"
+    folder.mkdir()
+    trace.save(folder / "trace-0000.npz")
+    PROFILE.save(tmp_path / "p.json")
+    return folder
+
+
+def invoke(work, *arguments):
+    profile = str(work).removesuffix(".work")
+    return CliRunner().invoke(app, ["replay", str(work), "--profile", profile, *arguments])
+
+
+@pytest.mark.parametrize("cost", ["measured", "paper"])
+def test_a_row_a_system_and_an_oracle_above_all(work, tmp_path, cost):
+    out = tmp_path / "replay.json"
+    got = invoke(work, "--systems", SYSTEMS, "--cost", cost, "--out", str(out))
+    assert got.exit_code == 0, got.output
+    document = json.loads(got.output.splitlines()[-1])
+    assert document == json.loads(out.read_text())
+    rows = {row["system"]: row for row in document["rows"]}
+    assert list(rows) == [*SYSTEMS.split(","), "oracle (A_D known)"]
+    assert rows["ar"]["speedup"] == pytest.approx(1.0)
+    assert rows["length16"]["unverified_per_round"] < 2  # only near the ends of answers
+    assert rows["length16"]["unverified_would_be_accepted"] == 0
+    drafting = [row["speedup"] for name, row in rows.items() if name != "ar"]
+    assert rows["oracle (A_D known)"]["speedup"] == max(drafting)
+    assert rows["hybridspec:15"]["speedup"] > rows["length16"]["speedup"]
+
+
+def test_what_cannot_be_replayed(work, tmp_path):
+    for arguments, words in (
+        (["--cost", "none"], "measured or paper"),
+        (["--systems", "fast"], "unknown"),
+    ):
+        got = invoke(work, *arguments)
+        assert words in str(got.exception), got.output
+    empty = tmp_path / "empty.work"
+    empty.mkdir()
+    profile = str(tmp_path / "p.json")
+    got = CliRunner().invoke(app, ["replay", str(empty), "--profile", profile])
+    assert "holds no traces" in str(got.exception)
+    (work / "trace-0001.npz").write_bytes(b"no")
+    assert "cannot be read" in str(invoke(work).exception)
