@@ -53,7 +53,7 @@ def _kinds(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def _chooses(s: dict[str, Any]) -> bool:
     """Whether a system has no length of its own: most of its rounds are not its longest."""
-    return int(s["verification_length_histogram"][longest_round(s)]) < s["rounds"] / 2
+    return 2 * int(s["verification_length_histogram"][longest_round(s)]) < int(s["rounds"])
 
 
 def _line(axes: Axes, kind: str, rows: list[dict[str, Any]], colour: str, mark: str) -> None:
