@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,26 @@ def test_the_debug_check_is_refused(engine, plan, monkeypatch):
 
 
 def test_a_single_token_answer_has_no_rounds(engine):
-    record = measure.measure(engine, Key(0, "a", "static:3"), "math", [40, 41], 1)
+    one = SamplingParams(max_tokens=1)
+    record = measure.measure(engine, Key(0, "a", "static:3"), "math", [40, 41], one)
     assert len(record.token_ids) == 1
     assert (record.rounds, record.decode_tokens, record.decode_seconds) == ((), 0, 0.0)
+
+
+def test_sampled_answers_are_drawn_with_one_seed(engine):
+    options = SpeedOptions(Path("out"), temperature=1.0, seed=3)
+    params = measure.sampling(options, 12)
+    assert (params.temperature, params.seed, params.max_tokens) == (1.0, 3, 12)
+    assert measure.sampling(SpeedOptions(Path("out")), 12) == SamplingParams(max_tokens=12)
+    systems = ("ar", "static:3", "static:16")
+    answers = {
+        measure.measure(engine, Key(0, "a", s), "math", [40, 41], params).token_ids for s in systems
+    }
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(("name", "bad"), [("temperature", -0.1), ("temperature", float("nan")),
+                                           ("temperature", 101.0), ("seed", -1)])  # fmt: skip
+def test_sampling_out_of_range(name, bad):
+    with pytest.raises(RequestError, match=f"--{name} is"):
+        SpeedOptions(Path("out"), **{name: bad})

@@ -14,12 +14,12 @@ from hybridspec.cli.output import note, write
 SWEEP = ("ar", *(f"static:{w}" for w in (2, 3, 4, 5, 6, 7, 8, 12, 16)), "dflash")
 
 DESCRIPTION = """\
-Measure decoding systems against each other on the same prompts, greedily, and check that all give
-the same tokens. The systems take turns, prompt by prompt. Results go to DIR/speed.json, every
-generation to DIR/speed.records.jsonl. The same command goes on where a run was interrupted, or adds
---repeats, --startup and --plot to a finished one. What would not compare is refused: other options,
-prompts, checkpoints or code, another machine, or another number of threads (--threads, or
-OMP_NUM_THREADS where torch chooses)."""
+Measure decoding systems against each other on the same prompts, and check that all give the same
+tokens, greedy or drawn with one seed. The systems take turns, prompt by prompt. Results go to
+DIR/speed.json, every generation to DIR/speed.records.jsonl. The same command goes on where a run
+was interrupted, or adds --repeats, --startup and --plot to a finished one. What would not compare
+is refused: other options, prompts, checkpoints or code, another machine, or another number of
+threads (--threads, or OMP_NUM_THREADS where torch chooses)."""
 EPILOG = """\
 Counting: W and w count target inputs of a round, the anchor and w - 1 drafts; an acceptance of A
 drafts emits A + 1 tokens. Speed is all decode tokens over all decode seconds; a decode token is any
@@ -85,6 +85,14 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     add("--categories", metavar="A,B", default="", help="only prompts of these categories")
     add("--limit", metavar="N", type=int, help="at most N prompts; the categories take turns")
     add("--max-tokens", metavar="N", type=int, default=256, help="longest answer (%(default)s)")
+    add(
+        "--temperature",
+        metavar="T",
+        type=float,
+        default=0.0,
+        help="0 is greedy, else answers are sampled at T without filters (%(default)s)",
+    )
+    add("--seed", metavar="N", type=int, default=0, help="of sampled answers (%(default)s)")
     chat = group.add_mutually_exclusive_group()
     chat.add_argument(
         "--chat",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hybridspec.bench.journal import Journal
 from hybridspec.bench.machine import circumstances
+from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.records import Key, Record, TimedRound
 from hybridspec.bench.setup import Plan
 from hybridspec.core import SamplingParams
@@ -95,7 +96,7 @@ def warm_up(
     engine: Engine, plan: Plan, encoded: Mapping[str, Sequence[int]], advance: Advance
 ) -> None:
     """Generate and forget: systems and prompts in turn, short answers."""
-    params = SamplingParams(max_tokens=min(WARMUP_TOKENS, plan.options.max_tokens))
+    params = sampling(plan.options, min(WARMUP_TOKENS, plan.options.max_tokens))
     prompts, systems = list(encoded.values()), plan.options.systems
     for index in range(warmup_count(plan)):
         system = systems[index % len(systems)]
@@ -105,18 +106,27 @@ def warm_up(
 
 def _record(engine: Engine, plan: Plan, key: Key, category: str, ids: Sequence[int]) -> Record:
     try:
-        return measure(engine, key, category, ids, plan.options.max_tokens)
+        return measure(engine, key, category, ids, sampling(plan.options, plan.options.max_tokens))
     except HybridSpecError as error:
         raise type(error)(f"Prompt {key.prompt!r} with {key.system}: {error}") from None
 
 
-def measure(engine: Engine, key: Key, category: str, ids: Sequence[int], max_tokens: int) -> Record:
-    """One greedy generation of prompt tokens `ids`, every round timed.
+def sampling(options: SpeedOptions, max_tokens: int) -> SamplingParams:
+    """How the answers of a bench are drawn: greedily, or at a temperature with one seed."""
+    if not options.temperature:
+        return SamplingParams(max_tokens=max_tokens)
+    return SamplingParams(max_tokens=max_tokens, temperature=options.temperature, seed=options.seed)
+
+
+def measure(
+    engine: Engine, key: Key, category: str, ids: Sequence[int], params: SamplingParams
+) -> Record:
+    """One generation of prompt tokens `ids`, every round timed.
 
     A round's time is that of asking the stream for its next piece: the host has read the round's
     tokens by then, so the device has finished it.
     """
-    stream = engine.stream(ids, SamplingParams(max_tokens=max_tokens), system=key.system)
+    stream = engine.stream(ids, params, system=key.system)
     seconds = []
     began = time.perf_counter()
     for _ in stream:

@@ -10,6 +10,7 @@ from hybridspec.bench import prompts
 from hybridspec.errors import RequestError
 
 WARMUP = 8  # the first generations run cold: half as fast in a reported case
+MAX_TEMPERATURE = 100.0
 MAX_REPEATS = 1000  # the schedule is a list of every generation
 
 
@@ -32,6 +33,8 @@ class SpeedOptions:
     profile: Path | None = None
     threads: int | None = None
     max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int = 0
     repeats: int = 1
     warmup: int = WARMUP
     chat: bool | None = None
@@ -42,6 +45,11 @@ class SpeedOptions:
 
     def __post_init__(self) -> None:
         _within("--max-tokens", self.max_tokens, 2, None, "the first token is prefilled")
+        if not 0 <= self.temperature <= MAX_TEMPERATURE:
+            raise RequestError(
+                f"--temperature is {self.temperature}; expected 0 to {MAX_TEMPERATURE:g}."
+            )
+        _within("--seed", self.seed, 0, 2**63, "every answer is drawn with it")
         _within("--repeats", self.repeats, 1, MAX_REPEATS, "they are planned one by one")
         _within("--warmup", self.warmup, WARMUP, None, "the first generations run cold")
         _within("--threads", self.threads, 1, os.cpu_count(), "this machine runs no more at once")

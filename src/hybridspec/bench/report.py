@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hybridspec.bench.tables import Table, number, plain, tables
+from hybridspec.bench.tables import Table, drawn, number, plain, tables
 from hybridspec.cli.output import write
 
 SHOWN = 10  # differences listed; all are in the JSON
@@ -59,7 +59,7 @@ def _machine(results: dict[str, Any]) -> list[str]:
     if "gpu" in setup:
         lines.append(f"{setup['gpu']}, driver {setup.get('driver', 'unknown')}")
     lines.append(
-        f"{setup['model']}, {setup['prompt_form']} prompts, answers of at most "
+        f"{setup['model']}, {setup['prompt_form']} prompts, {drawn(setup)}, answers of at most "
         f"{setup['max_tokens']} tokens, repeats: {results['repeats']}"
     )
     lines += [_run(run, setup["cores"]) for run in runs]

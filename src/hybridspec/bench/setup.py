@@ -82,6 +82,8 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         "max_tokens": options.max_tokens,
         "prompt_form": "chat" if chat else "raw",
         "thinking": options.thinking,
+        "temperature": options.temperature,
+        "seed": options.seed if options.temperature else None,
         "model": options.model or "embedded pair",
         "model_sha256": fingerprint(target),
         "model_revision": hub_revision(target),

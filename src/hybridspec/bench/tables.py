@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,12 @@ def speedups_table(results: dict[str, Any]) -> Table:
         ours = [_times_within(systems[name]["categories"].get(category)) for name in others]
         rows.append((category, str(count), *ours))
     return Table(f"{title} (95%)", ("category", "prompts", *others), tuple(rows))
+
+
+def drawn(setup: Mapping[str, Any]) -> str:
+    """How tokens were chosen, in a word or three."""
+    temperature = setup.get("temperature")
+    return f"sampled at T = {temperature:g}" if temperature else "greedy"
 
 
 def plain(table: Table) -> str:

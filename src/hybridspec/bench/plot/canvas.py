@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybridspec.bench.tables import drawn
 from hybridspec.errors import HybridSpecError
 
 if TYPE_CHECKING:
@@ -128,6 +129,6 @@ def _work(results: dict[str, Any]) -> str:
     days = f"; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}" if dates else ""
     return (
         f"{setup['model']}; {sum(results['prompts'].values())} {setup['prompt_form']} prompts, "
-        f"greedy, answers of at most {setup['max_tokens']} tokens, repeats: {results['repeats']}"
-        f"{days}."
+        f"{drawn(setup)}, answers of at most {setup['max_tokens']} tokens, repeats: "
+        f"{results['repeats']}{days}."
     )
