@@ -35,7 +35,7 @@ def run(p: OnlinePolicy, truth: float, rounds: int, slow: float = 1.0) -> tuple[
         while accepted < w - 1 and rng.random() < truth:
             accepted += 1
         drafted = p._conditional is not None
-        took = slow * (float(COST[w]) + 2.0) if drafted else 5.0
+        took = slow * (float(COST[w]) + 2.0) if drafted else p.plain_ms
         p.observe(w, accepted, took / 1e3)
         tokens, ms = tokens + accepted + 1, ms + took
         lengths.append(w)
@@ -74,19 +74,49 @@ def test_speculation_that_pays_again_is_found():
 
 
 def test_rests_grow_and_shrink():
-    e = Engagement(5.0, 0.3)
+    e = Engagement()
     rests = []
     for _ in range(3):
         for _ in range(TRIAL):
-            e.observe(True, 1, 8.0)
+            assert not e.rest
+            e.observe(True, 1.0)
+            e.judge(0.6)
         rests.append(e.rest)
         while e.rest:
-            e.observe(False, 1, 5.0)
+            e.observe(False, 1.0)
     assert rests == [32, 64, 128]
     for _ in range(TRIAL):
-        e.observe(True, 5, 8.0)
+        e.observe(True, 1.0)
+        e.judge(1.4)
+    assert (e.rest, e.next_rest) == (0, 32)
+
+
+def test_a_machine_that_is_slower_at_both_changes_nothing():
+    e = Engagement(trial=0)
+    for _ in range(100):
+        e.observe(True, 2.5)
+    e.judge(1.1)
     assert e.rest == 0
-    assert e.next_rest == 32
+
+
+def test_a_machine_that_is_slower_at_drafting_alone_is_found_out():
+    e = Engagement(trial=0)
+    for _ in range(100):
+        e.observe(True, 2.0)
+        e.observe(False, 1.0)
+    e.judge(1.5)
+    assert e.rest == 32
+
+
+def test_the_last_token_of_an_answer_is_no_trial():
+    """It has no draft to verify, and says nothing of speculation."""
+    p = policy()
+    run(p, 0.9, 50)
+    before = p.rate, p._predicted
+    for _ in range(20):
+        p.select(None)
+        p.observe(1, 0, 0.005)
+    assert (p.rate, p._predicted) == before
 
 
 def test_the_tail_is_looked_at_now_and_then():

@@ -22,6 +22,7 @@ STEP = 0.03  # of the offsets, in logits a label
 MOST = 4.0  # logits that an offset may reach
 EXPLORE = 64  # one round in so many verifies a whole block, or the tail would never be seen
 TRIAL, FIRST_REST, LONGEST_REST = 12, 32, 1024  # rounds
+KEPT = 0.1  # of the past, when a trial begins
 
 
 @dataclass
@@ -29,41 +30,47 @@ class Engagement:
     """Whether to speculate, from what it has gained lately.
 
     Speculation that gains less than plain decoding rests for a while, twice as long each time, and
-    is tried again: what finding out costs is a few rounds in hundreds.
+    is tried again: what finding out costs is a few rounds in hundreds. A machine that is slower
+    than the calibrated one is slower at both: until plain rounds have run here, they count as
+    slowed down like the others.
 
     Attributes:
-        plain_ms: a plain round, as calibrated; measured again whenever plain rounds run.
-        rate: tokens a ms of speculative rounds, as expected; measured again likewise.
+        drafted, plain: measured over predicted ms of either kind of round; None: none ran yet.
+        rest: plain rounds still to run. next_rest: how many the next time.
+        trial: rounds to run before the next judgement.
     """
 
-    plain_ms: float
-    rate: float
-    tokens: float = 0.0
-    spent: float = 0.0
-    rounds: int = 0
+    drafted: float | None = None
+    plain: float | None = None
     rest: int = 0
     next_rest: int = FIRST_REST
+    trial: int = TRIAL
 
-    def observe(self, speculated: bool, tokens: int, ms: float) -> None:
-        """Count a finished round."""
-        if not speculated:
-            self.plain_ms += (1 - MEMORY) * (min(ms, 3 * self.plain_ms) - self.plain_ms)
+    def observe(self, speculated: bool, slowness: float) -> None:
+        """Count a finished round that took `slowness` times the predicted ms."""
+        if speculated:
+            self.drafted = _moved(self.drafted, slowness)
+            self.trial = max(0, self.trial - 1)
+        else:
+            self.plain = _moved(self.plain, slowness)
             self.rest = max(0, self.rest - 1)
-            return
-        self.tokens = MEMORY * self.tokens + tokens
-        self.spent = MEMORY * self.spent + ms
-        self.rounds += 1
-        self.rate = self.tokens / self.spent
-        if self.rounds >= TRIAL:
-            self._judge()
 
-    def _judge(self) -> None:
-        if self.rate * self.plain_ms >= 1:
+    def judge(self, utility: float) -> None:
+        """Rest if speculation gains less than plain decoding; utility is as if neither slowed."""
+        if self.trial or self.rest:
+            return
+        if self.drafted and self.plain:
+            utility *= self.plain / self.drafted
+        if utility >= 1:
             self.next_rest = FIRST_REST
             return
-        self.rest, self.next_rest = self.next_rest, min(2 * self.next_rest, LONGEST_REST)
-        self.tokens = self.spent = 0.0
-        self.rounds = 0
+        self.rest, self.trial = self.next_rest, TRIAL
+        self.next_rest = min(2 * self.next_rest, LONGEST_REST)
+
+
+def _moved(mean: float | None, value: float) -> float:
+    """A moving mean; a round that was interrupted by something counts threefold at most."""
+    return value if mean is None else mean + (1 - MEMORY) * (min(value, 3 * mean) - mean)
 
 
 @dataclass
@@ -99,7 +106,7 @@ class OnlinePolicy(Uncorrected):
     _conditional: list[float] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.engagement = Engagement(self.plain_ms, self.rho)
+        self.engagement = Engagement()
         self.offsets = [0.0] * (self.longest - 1)
         self._model, self._costs = HostAcceptance.of(self.acceptance), self.cost.tolist()
         weight = 1 / (1 - MEMORY)
@@ -138,14 +145,19 @@ class OnlinePolicy(Uncorrected):
 
     def observe(self, w: int, accepted: int, seconds: float) -> None:
         """Learn from a finished round of w inputs."""
-        speculated = self._conditional is not None
-        self.engagement.observe(speculated, accepted + 1, seconds * 1e3)
+        engagement, ms = self.engagement, seconds * 1e3
         if self._conditional is None:
+            rested = engagement.rest > 0
+            engagement.observe(False, ms / self.plain_ms)
+            if rested and engagement.rest == 0:  # a trial begins; what was before it says little
+                self._tokens, self._predicted = KEPT * self._tokens, KEPT * self._predicted
             return
         self._rounds += 1
-        self._tokens = MEMORY * self._tokens + accepted + 1
         predicted = self._costs[w] + self.fixed_ms
+        self._tokens = MEMORY * self._tokens + accepted + 1
         self._predicted = MEMORY * self._predicted + predicted
+        engagement.observe(True, ms / predicted)
+        engagement.judge(self.rate * self.plain_ms)
         seen = min(accepted + 1, w - 1)  # drafts whose fate is known: the accepted, one rejected
         for i, c in enumerate(self._conditional[:seen]):
             self._learn(i, (i < accepted) - c)
