@@ -108,7 +108,8 @@ def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[floa
     ms = {w: time for (w, m), time in sorted(times.items()) if m == drafts}
     plain = times[0, 0]
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
-    static = max(ms, key=lambda w: _fixed_rate(trace, w, ms[w]))
+    fitted = dict(zip(ms, fit(np.array([*ms])).tolist(), strict=True))  # one odd time misleads
+    static = max(ms, key=lambda w: _fixed_rate(trace, w, fitted[w]))
     cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, drafts)
     curve = cost.target_curve(prefix.shape[1] + 1).double()
     rates = {
