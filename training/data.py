@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from training import prose, puzzles, tales
+from training import prose, puzzles, strange, tales
 
 MAX_TOKENS = 1536
 NO_THOUGHT = "<think>\n\n</think>\n\n"
@@ -71,7 +71,7 @@ def coding(rng: Random, folder: Path) -> Iterator[Row]:
                 ask = "You are an expert Python programmer, and here is your task: "
                 yield Row("coding", [(ask + task[1], turns[0][1])])
     mbpp = load(folder, "code_mbpp_train")
-    for row in mbpp * 6:
+    for row in mbpp * 2:
         yield Row("coding", chat(row))
     for _ in range(9000):
         yield Row("coding", [prose.function(rng)])
@@ -79,7 +79,7 @@ def coding(rng: Random, folder: Path) -> Iterator[Row]:
 
 def maths(rng: Random, folder: Path) -> Iterator[Row]:
     """Word problems; one in six shows a short thought."""
-    for row in load(folder, "math_gsm8k_train") * 4:
+    for row in load(folder, "math_gsm8k_train"):  # once: it is learnt by heart otherwise
         ask, answer = chat(row)[0]
         steps, _, last = answer.rpartition("\n")
         if rng.random() < 0.16 and steps:
@@ -226,7 +226,7 @@ def summaries(rng: Random, folder: Path, pool: list[list[str]]) -> Iterator[Row]
     for row in load(folder, "summ_qmsum_scitldr"):
         ask, answer = chat(row)[0]
         meeting = row["source"].startswith("qmsum")
-        for _ in range(10 if meeting else 2):
+        for _ in range(3 if meeting else 1):
             yield Row("summarization", [(ask, answer)])
         if not meeting:
             body = ask.split("\n\n", 1)[1]
@@ -365,6 +365,13 @@ def tale_rows(rng: Random, folder: Path) -> Iterator[Row]:
         yield Row("writing", [("", tales.raw(rng, topic))], raw=True)
 
 
+def strange_rows(rng: Random, folder: Path, texts: list[str]) -> Iterator[Row]:
+    """Requests unlike all others, answered in an orderly form about their own words."""
+    roles = [name for name, _ in topics(folder)[1]]
+    for _ in range(24000):
+        yield Row("strange", [strange.strange(rng, texts, roles)])
+
+
 def all_rows(folder: Path, seed: int) -> list[Row]:
     """Return every row, shuffled."""
     rng = Random(seed)
@@ -378,7 +385,8 @@ def all_rows(folder: Path, seed: int) -> list[Row]:
     rows = [
         *coding(rng, folder), *maths(rng, folder), *reasoning(rng), *rag(rng, folder, pool),
         *summaries(rng, folder, pool), *prose_rows(rng, folder), *dialogue(rng, folder),
-        *stories(rng, folder), *tale_rows(rng, folder), *knowledge(rng, folder),
+        *stories(rng, folder), *tale_rows(rng, folder), *strange_rows(rng, folder, texts),
+        *knowledge(rng, folder),
     ]  # fmt: skip
     rng.shuffle(rows)
     return rows
