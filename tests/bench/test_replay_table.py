@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,5 +67,20 @@ def test_what_cannot_be_replayed(work, tmp_path):
     profile = str(tmp_path / "p.json")
     got = CliRunner().invoke(app, ["replay", str(empty), "--profile", profile])
     assert "holds no traces" in str(got.exception)
-    (work / "trace-0001.npz").write_bytes(b"no")
-    assert "cannot be read" in str(invoke(work).exception)
+    for damage in (b"no", b"", (work / "trace-0000.npz").read_bytes()[:1000]):
+        (work / "trace-0001.npz").write_bytes(damage)
+        assert "cannot be read" in str(invoke(work).exception)
+
+
+def test_values_that_no_capture_gives_are_refused(work):
+    trace = Trace.load(work / "trace-0000.npz")
+    for name, value in (("accepted", -1), ("confidence", np.nan), ("left", 0)):
+        array = getattr(trace, name).copy()
+        array[3] = value
+        replace(trace, **{name: array}).save(work / "trace-0000.npz")
+        assert "out of range" in str(invoke(work).exception)
+
+
+def test_traces_of_another_pair_are_refused(work):
+    (work / "about.json").write_text(json.dumps({"pair": {"target": "x", "drafter": "y"}}))
+    assert "of another pair" in str(invoke(work).exception)

@@ -74,7 +74,7 @@ def test_a_work_folder_of_other_settings_is_refused(engine, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     (work / "about.json").write_text("{}")
-    with pytest.raises(CalibrationError, match="unfinished calibration with other settings"):
+    with pytest.raises(CalibrationError, match="a calibration with other settings"):
         calibrate(engine, PLAN, work, print)
 
 

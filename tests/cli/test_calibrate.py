@@ -78,6 +78,10 @@ def _profile(about):
     ("changed", "words"),
     [
         (("--limit", "0"), ("--limit", "at least 1")),
+        (("-n", "1"), ("--max-tokens", "at least 2")),
+        (("--timed-prompts", "0"), ("--timed-prompts", "at least 1")),
+        (("--timed-prompts", "-1"), ("--timed-prompts", "at least 1")),
+        (("--timed-tokens", "1"), ("--timed-tokens", "at least 2")),
         (("--verifiers", "exact,fast"), ("--verifiers", "'fast'")),
         (("--split", "test"), ("split",)),
         (("--categories", "z"), ("category 'z'",)),
@@ -92,7 +96,7 @@ def test_options_that_are_none(command, pair, prompts, tmp_path, changed, words)
 def test_one_kind_of_text_is_refused_unless_it_is_meant(command, pair, prompts, tmp_path):
     path, out = str(prompts("a", "a")), str(tmp_path / "p.json")
     got = command("calibrate", "--prompts", path, "--out", out, *pair("random").options)
-    got.refused("All prompts are of the category 'a'", "--categories")
+    got.refused("All chosen prompts are of the category 'a'", "--categories")
 
 
 def test_a_drafter_is_needed(command, pair, prompts, tmp_path):
@@ -100,3 +104,14 @@ def test_a_drafter_is_needed(command, pair, prompts, tmp_path):
     got = command("calibrate", "--prompts", str(prompts("a", "b")), "--out",
                   str(tmp_path / "p.json"), *options)  # fmt: skip
     got.refused("Calibration needs a drafter")
+
+
+@pytest.mark.parametrize("where", ["", "/", "/dev/null", "none/p.json", "prompts.jsonl"])
+def test_no_profile_can_be_written_there(command, pair, prompts, tmp_path, where, monkeypatch):
+    path = prompts("a", "b")
+    monkeypatch.chdir(tmp_path)
+    before = path.read_bytes()
+    got = command("calibrate", "--prompts", str(path), "--out", where, *pair("random").options)
+    got.refused("--out")
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["prompts.jsonl"]

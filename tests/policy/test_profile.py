@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -66,6 +67,9 @@ def test_a_missing_field_is_named(path, name):
     [
         ("weights", [1, 2]), ("weights", "abc"), ("curves_x", [[0.1], [0.2]]), ("curves_x", []),
         ("cost", {}), ("cost", []), ("n_all_mean", [1]), ("draft_ms", [1.0]),
+        ("s_ms", float("nan")), ("weights", [1, 2, 3, 4, 5, float("inf")]), ("weights", ["1"] * 6),
+        ("curves_x", [[0.9, 0.1], [0, 1]]),
+        ("n_all_given", [[0.0, 1.0], [0.0], [0.0, 1.0]]),
         ("s_ms", "fast"), ("pair", None),
     ],
 )  # fmt: skip
@@ -107,3 +111,21 @@ def test_a_failed_write_leaves_the_old_one(path, monkeypatch):
 
 def _full(self, *args, **kwargs):
     raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("static", 0), ("static", 99), ("static", float("inf")), ("drafts", 0), ("rho", -1.0),
+     ("plain_ms", 0), ("quadratic", "123"), ("ms", {"2": -1.0})],
+)  # fmt: skip
+def test_costs_that_are_none_are_refused(path, name, value):
+    body = json.loads(path.read_text())
+    body["cost"]["exact/eager"][name] = value
+    path.write_text(json.dumps(body))
+    with pytest.raises(ProfileError, match="damaged"):
+        load_profile(path)
+
+
+def test_a_profile_is_a_regular_file():
+    with pytest.raises(ProfileError, match="not a regular file"):
+        load_profile(Path("/dev/zero"))

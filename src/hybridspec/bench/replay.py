@@ -40,10 +40,27 @@ def load_trace(folder: Path) -> Trace:
         raise RequestError(
             f"{folder} holds no traces; expected the folder PROFILE.work of `hybridspec calibrate`."
         )
+    trace = joined([Trace.load(path) for path in parts])
+    if not len(trace):
+        raise RequestError(f"The traces in {folder} hold no positions; capture longer answers.")
+    return trace
+
+
+def check_pair(folder: Path, profile: Profile) -> None:
+    """Refuse a profile of another pair than the traces'.
+
+    Raises:
+        RequestError: they differ.
+    """
     try:
-        return joined([Trace.load(path) for path in parts])
-    except (OSError, ValueError, KeyError) as error:
-        raise RequestError(f"A trace in {folder} cannot be read: {error}.") from None
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # traces alone say nothing of their pair
+    if isinstance(about, dict) and about.get("pair", profile.pair) != profile.pair:
+        raise RequestError(
+            f"The traces in {folder} are of another pair than the profile. Give the profile that "
+            "was made with them."
+        )
 
 
 def rows(
@@ -103,6 +120,7 @@ def run(
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Replay, print a table and one line of JSON, and write the latter to `out`."""
+    check_pair(work, profile)
     trace = load_trace(work)
     if trace.drafts != len(profile.curves_x):
         raise RequestError("The traces and the profile are of different block sizes.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hybridspec.calibration.cost import expert_tables, fit_quadratic
+from hybridspec.calibration.cost import Quadratic, expert_tables, fit_quadratic
 from hybridspec.calibration.fit import (
-    CalibrationError,
     fit_acceptance,
     fit_temperatures,
     labels,
@@ -22,7 +21,7 @@ from hybridspec.calibration.fit import (
 from hybridspec.calibration.measure import Variant, typical_rounds
 from hybridspec.calibration.rounds import Samples
 from hybridspec.calibration.slopes import Slopes
-from hybridspec.calibration.trace import Trace
+from hybridspec.calibration.trace import CalibrationError, Trace
 from hybridspec.policy.acceptance import AcceptanceModel
 from hybridspec.policy.objective import best_rate
 from hybridspec.policy.profile import Cost, Profile
@@ -108,8 +107,7 @@ def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[floa
     ms = {w: time for (w, m), time in sorted(times.items()) if m == drafts}
     plain = times[0, 0]
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
-    fitted = dict(zip(ms, fit(np.array([*ms])).tolist(), strict=True))  # one odd time misleads
-    static = max(ms, key=lambda w: _fixed_rate(trace, w, fitted[w]))
+    static = best_fixed(trace, fit, draft_ms)
     cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, drafts)
     curve = cost.target_curve(prefix.shape[1] + 1).double()
     rates = {
@@ -119,11 +117,19 @@ def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[floa
     return replace(cost, rho=rates[best], drafts=best)
 
 
-def _fixed_rate(trace: Trace, w: int, ms: float) -> float:
-    """Tokens a ms of a fixed length over the trace."""
-    at = trace.walk(w)
-    tokens = np.minimum(trace.accepted[at] + 1, w)
-    return float(np.minimum(tokens, trace.left[at]).sum() / (len(at) * ms))
+def best_fixed(trace: Trace, round_ms: Quadratic, draft_ms: Sequence[float]) -> int:
+    """The length with the most tokens a ms where every round has it, and asks for no more drafts.
+
+    By the fitted cost, since one odd time misleads.
+    """
+    lengths = np.arange(2, trace.drafts + 2)
+    ms = round_ms(lengths) - draft_ms[-1] + np.array([draft_ms[w - 2] for w in lengths.tolist()])
+    rates = []
+    for w, each in zip(lengths.tolist(), ms.tolist(), strict=True):
+        at = trace.walk(w)
+        tokens = np.minimum(np.minimum(trace.accepted[at] + 1, w), trace.left[at]).sum()
+        rates.append(float(tokens) / (len(at) * each))
+    return int(lengths[int(np.argmax(rates))])
 
 
 def _held_out(trace: Trace) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from typing import Any
 
 from hybridspec.calibration.assemble import fit_profile
 from hybridspec.calibration.capture import Capture
-from hybridspec.calibration.fit import CalibrationError
 from hybridspec.calibration.rounds import timed_rounds
 from hybridspec.calibration.slopes import measure_slopes
-from hybridspec.calibration.trace import Trace, joined
+from hybridspec.calibration.trace import CalibrationError, Trace, joined
 from hybridspec.engine import Engine
 from hybridspec.model.gdn import Verifier
 from hybridspec.policy.profile import Profile
@@ -80,10 +79,10 @@ def _claim(work: Path, plan: Plan) -> None:
         work.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
             mark.write_text(about, encoding="utf-8")
-        elif mark.read_text(encoding="utf-8") != about:
+        elif mark.read_text(encoding="utf-8", errors="replace") != about:
             raise CalibrationError(
-                f"{work} holds an unfinished calibration with other settings. Delete it, or choose "
-                "another --out."
+                f"{work} holds a calibration with other settings: prompts, sizes, verifiers, "
+                "threads, pair or machine. Delete it, or choose another --out."
             )
     except OSError as error:
         raise CalibrationError(f"{work} cannot be used: {error.strerror}.") from None
@@ -96,7 +95,17 @@ def _captured(engine: Engine, plan: Plan, work: Path, advance: Advance) -> Trace
     for number, ids in enumerate(plan.prompts):
         advance(f"capture, answer {number + 1}")
         path = work / f"trace-{number:04d}.npz"
-        if not path.exists():
+        kept = _kept(path)
+        if kept is None:
             capture.answer(number, ids, engine.defaults.eos_token_ids, plan.max_tokens).save(path)
-        parts.append(Trace.load(path))
+            kept = Trace.load(path)
+        parts.append(kept)
     return joined(parts)
+
+
+def _kept(path: Path) -> Trace | None:
+    """A trace from before; None where there is none, or a damaged one."""
+    try:
+        return Trace.load(path) if path.exists() else None
+    except CalibrationError:
+        return None

@@ -8,18 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hybridspec.calibration.trace import Trace
-from hybridspec.errors import HybridSpecError
+from hybridspec.calibration.trace import CalibrationError, Trace
 from hybridspec.policy.acceptance import TERMS, AcceptanceModel, IsotonicCurves, features
 
 FEWEST = 30  # rounds that must reach a position before its curve says anything
 BINS = 15
 TEMPERATURES = np.logspace(-1, 1, 41)  # as SGLang's fitter tries them
 Floats = NDArray[np.float64]
-
-
-class CalibrationError(HybridSpecError):
-    """The data do not suffice for a fit."""
 
 
 def reached(trace: Trace) -> NDArray[np.bool_]:

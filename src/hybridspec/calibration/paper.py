@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from hybridspec.calibration.assemble import best_fixed
 from hybridspec.calibration.cost import fit_quadratic
 from hybridspec.calibration.trace import Trace
 from hybridspec.policy.objective import best_rate
@@ -34,7 +35,8 @@ def with_paper_cost(profile: Profile, trace: Trace) -> Profile:
     ms = {w: t + DRAFT_MS for w, t in TARGET_MS.items()}
     fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
     drafts = trace.drafts
-    cost = Cost(ms, fit.coefficients, DRAFT_MS, PLAIN_MS, 1.0, 7, drafts)
+    static = best_fixed(trace, fit, (DRAFT_MS,) * drafts)
+    cost = Cost(ms, fit.coefficients, DRAFT_MS, PLAIN_MS, 1.0, static, drafts)
     rounds = trace.take(trace.walk(drafts + 1))
     scores = torch.from_numpy(rounds.confidence), torch.from_numpy(rounds.entropy)
     prefix = profile.acceptance().prefix(*scores)

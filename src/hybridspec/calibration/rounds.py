@@ -66,12 +66,13 @@ def timed_rounds(
 def _lines(path: Path) -> dict[tuple[int, Variant], tuple[int, float]]:
     """What was measured before. A line that an interruption cut is taken out of the file."""
     done, kept = {}, []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    for line in text.splitlines():
         try:
             number, w, drafts, rounds, seconds = json.loads(line)
-        except ValueError:
+            done[int(number), (int(w), int(drafts))] = (int(rounds), float(seconds))
+        except (ValueError, TypeError):
             continue
-        done[int(number), (int(w), int(drafts))] = (int(rounds), float(seconds))
         kept.append(line + "\n")
     if path.exists():
         path.write_text("".join(kept), encoding="utf-8")

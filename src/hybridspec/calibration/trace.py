@@ -11,9 +11,16 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hybridspec.errors import HybridSpecError
+
+
+class CalibrationError(HybridSpecError):
+    """The data do not suffice for a fit, or are damaged."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +87,31 @@ class Trace:
 
     @staticmethod
     def load(path: Path) -> Trace:
-        """Read what `save` wrote."""
-        with np.load(path) as data:
-            return Trace(**{f.name: data[f.name] for f in fields(Trace)})
+        """Read what `save` wrote.
+
+        Raises:
+            CalibrationError: the file is damaged or no trace.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                trace = Trace(**{f.name: data[f.name] for f in fields(Trace)})
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise CalibrationError(f"The trace {path} cannot be read: {error}.") from None
+        _check(trace, path)
+        return trace
+
+
+def _check(trace: Trace, path: Path) -> None:
+    """Arrays that belong together, and values that a capture can give."""
+    n, shape = len(trace.prompt), trace.confidence.shape
+    alike = {len(a) for a in _arrays(trace).values()} == {n}
+    alike = alike and trace.entropy.shape == shape and trace.experts.ndim == 4 and len(shape) == 2
+    if not alike or trace.experts.shape[2] != shape[1] + 1:
+        raise CalibrationError(f"The trace {path} is damaged: its arrays do not belong together.")
+    scores = np.isfinite(trace.confidence).all() and np.isfinite(trace.entropy).all()
+    drafts = ((trace.accepted >= 0) & (trace.accepted <= shape[1])).all()
+    if not (scores and drafts and (trace.left > 0).all()):
+        raise CalibrationError(f"The trace {path} is damaged: a value is out of range.")
 
 
 def joined(parts: list[Trace]) -> Trace:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hybridspec.cli.output import write
+from hybridspec.cli.outputs import check_out
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 # The parser of the bench itself reads everything, `--help` included: one list of options, which
@@ -70,5 +71,11 @@ def replay(
 
     if cost not in ("measured", "paper"):
         raise OptionError("cost", f"is {cost!r}; expected measured or paper.")
-    names = tuple(systems.split(",")) if systems else table.SYSTEMS
+    if out is not None:
+        check_out(out, profile)
+    names = _names(systems) or table.SYSTEMS
     table.run(work, load_profile(profile), names, cost == "paper", out, write)
+
+
+def _names(listed: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (listed or "").split(",") if name.strip())

@@ -11,6 +11,7 @@ from hybridspec.cli import options as o
 from hybridspec.cli.interrupts import held_back
 from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write
+from hybridspec.cli.outputs import check_out, locked, work_folder
 
 if TYPE_CHECKING:
     from hybridspec.bench.prompts import Prompt
@@ -74,15 +75,33 @@ def calibrate(
     `calibrate` (scikit-learn). What is done is kept in OUT.work, so a run that was interrupted goes
     on where it was; delete that folder when you no longer need its traces.
     """
+    _check_sizes(limit, max_tokens, timed_prompts, timed_tokens)
+    check_out(out, prompts)
+    chosen_verifiers = _verifiers(verifiers)
     _check_extra()
     pair = Pair(model, draft, revision, draft_revision)
     import_engine()
     engine = load_engine(pair, system=None, device=device, dtype=dtype, max_context=None)
     chosen = _chosen(prompts, split, categories, limit)
     sizes = {"max_tokens": max_tokens, "timed_tokens": timed_tokens, "timed": timed_prompts}
-    profile = _run(engine, pair, chosen, sizes, _verifiers(verifiers), out)
+    with locked(work_folder(out)):
+        profile = _run(engine, pair, chosen, sizes, chosen_verifiers, out)
     profile.save(out)
     _report(profile, out)
+
+
+def _check_sizes(limit: int, max_tokens: int, timed_prompts: int, timed_tokens: int) -> None:
+    from hybridspec.errors import OptionError
+
+    least = {
+        "limit": (limit, 1),
+        "max_tokens": (max_tokens, 2),
+        "timed_prompts": (timed_prompts, 1),
+        "timed_tokens": (timed_tokens, 2),
+    }
+    for name, (value, fewest) in least.items():
+        if value < fewest:
+            raise OptionError(name, f"is {value}; expected at least {fewest}.")
 
 
 def _check_extra() -> None:
@@ -100,17 +119,15 @@ def _check_extra() -> None:
 
 def _chosen(path: Path, split: str | None, categories: str | None, limit: int) -> list[Prompt]:
     from hybridspec.bench.prompts import read_prompts, select
-    from hybridspec.errors import OptionError, RequestError
+    from hybridspec.errors import RequestError
 
-    if limit < 1:
-        raise OptionError("limit", f"is {limit}; expected at least 1.")
     names = tuple(categories.split(",")) if categories else ()
     chosen = select(read_prompts(path), split=split, categories=names, limit=limit)
     if len({p.category for p in chosen}) == 1 and not names:
         raise RequestError(
-            f"All prompts are of the category {chosen[0].category!r}; a profile from one kind of "
-            "text misjudges the others. Add prompts of other categories, or name this one with "
-            "--categories if you mean it."
+            f"All chosen prompts are of the category {chosen[0].category!r}; a profile from one "
+            "kind of text misjudges the others. Add prompts of other categories or raise --limit, "
+            "or name this category with --categories if you mean it."
         )
     return chosen
 
@@ -119,7 +136,7 @@ def _verifiers(names: str) -> tuple[Any, ...]:
     from hybridspec.errors import OptionError
     from hybridspec.model.gdn import VERIFY
 
-    chosen = tuple(names.split(","))
+    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
     for name in chosen:
         if name not in VERIFY:
             raise OptionError("verifiers", f"names {name!r}; expected some of {', '.join(VERIFY)}.")
@@ -145,7 +162,7 @@ def _run(
     about = _identity(engine, pair) | {"prompts_sha256": digest(prompts)} | settings
     plan = Plan(ids, sizes["max_tokens"], sizes["timed"], sizes["timed_tokens"], verifiers, about)
     with Progress(plan.steps) as advance:
-        return run(engine, plan, out.with_name(out.name + ".work"), advance)
+        return run(engine, plan, work_folder(out), advance)
 
 
 def _encoded(engine: Engine, prompts: list[Prompt], answer: int) -> list[list[int]]:

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from hybridspec.policy.acceptance import TERMS, AcceptanceModel, IsotonicCurves
 from hybridspec.policy.objective import CorrectionTables
 
 SCHEMA = "hybridspec.profile/1"
+MOST_BYTES = 16 << 20
 Runtime = Mapping[str, str]
 
 
@@ -135,25 +137,34 @@ def load_profile(path: Path) -> Profile:
             another shape; the sentence names it.
     """
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = json.loads(_text(path))
     except (OSError, ValueError, RecursionError) as error:
         said = getattr(error, "strerror", None) or "it is not JSON"
         raise ProfileError(f"The profile {path} cannot be read: {said}.") from None
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-        found = body.get("schema") if isinstance(body, dict) else None
+        found = str(body.get("schema") if isinstance(body, dict) else None)[:80]
         raise ProfileError(
             f"The profile {path} has the schema {found!r}; expected {SCHEMA!r}. Make a new one "
             "with `hybridspec calibrate`."
         )
     try:
         return _parsed(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"the field {error.args[0]!r} is missing" if isinstance(error, KeyError) else (
             f"a field has another form than expected ({error})"
         )  # fmt: skip
         raise ProfileError(
             f"The profile {path} is damaged: {what}. Make a new one with `hybridspec calibrate`."
         ) from None
+
+
+def _text(path: Path) -> str:
+    """The file's text; one that is no regular file may have no end."""
+    if path.exists() and not path.is_file():
+        raise ProfileError(f"The profile {path} cannot be read: it is not a regular file.")
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        raise ProfileError(f"The profile {path} is larger than {MOST_BYTES >> 20} MiB.")
+    return path.read_text(encoding="utf-8")
 
 
 def _parsed(body: dict[str, Any]) -> Profile:
@@ -165,8 +176,8 @@ def _parsed(body: dict[str, Any]) -> Profile:
         weights=_row(body["weights"]),
         cost={str(k): _cost(v) for k, v in body["cost"].items()},
         draft_ms=_row(body["draft_ms"]),
-        s_ms=float(body["s_ms"]),
-        eta_ms=float(body["eta_ms"]),
+        s_ms=_number(body["s_ms"]),
+        eta_ms=_number(body["eta_ms"]),
         n_all_mean=_row(body["n_all_mean"]),
         n_all_given=_rows(body["n_all_given"]),
         temperatures=_row(body["temperatures"]),
@@ -178,18 +189,33 @@ def _parsed(body: dict[str, Any]) -> Profile:
 
 def _cost(body: dict[str, Any]) -> Cost:
     a, b, c = _row(body["quadratic"])
-    ms = {int(w): float(v) for w, v in body["ms"].items()}
-    fixed, plain, rho = (float(body[name]) for name in ("fixed_ms", "plain_ms", "rho"))
-    static, drafts = int(body["static"]), int(body["drafts"])
+    ms = {int(w): _positive(v) for w, v in body["ms"].items()}
+    fixed = _number(body["fixed_ms"])
+    plain, rho = _positive(body["plain_ms"]), _positive(body["rho"])
+    static, drafts = int(_positive(body["static"])), int(_positive(body["drafts"]))
     return Cost(ms, (a, b, c), fixed, plain, rho, static, drafts)
 
 
 def _row(values: Any) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
+    if not isinstance(values, list):
+        raise ValueError(f"a list of numbers was expected, not {str(values)[:40]!r}")
+    return tuple(_number(v) for v in values)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"a finite number was expected, not {str(value)[:40]!r}")
+    return float(value)
+
+
+def _positive(value: Any) -> float:
+    if _number(value) <= 0:
+        raise ValueError(f"a positive number was expected, not {value}")
+    return float(value)
 
 
 def _rows(values: Any) -> tuple[tuple[float, ...], ...]:
-    return tuple(_row(v) for v in values)
+    return tuple(_row(v) for v in list(values))
 
 
 def _check(profile: Profile) -> None:
@@ -210,6 +236,13 @@ def _check(profile: Profile) -> None:
         raise ValueError("drafts is not a number of drafts")
     if {len(profile.n_all_mean), len(profile.n_all_given)} != {drafts + 1}:
         raise ValueError("n_all_mean and n_all_given have not one row a target input")
+    if len({len(row) for row in profile.n_all_given}) != 1:
+        raise ValueError("n_all_given has rows of different lengths")
+    if any(not 2 <= c.static <= drafts + 1 for c in profile.cost.values()):
+        raise ValueError("static is no verification length")
+    for row in (*profile.curves_x, *profile.curves_y):
+        if list(row) != sorted(row):
+            raise ValueError("a curve falls")
 
 
 def check_belongs(profile: Profile, pair: Mapping[str, str], runtime: Runtime, path: Path) -> None:
