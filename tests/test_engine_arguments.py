@@ -10,6 +10,8 @@ import torch
 from hybridspec.core import SamplingParams
 from hybridspec.engine import Engine
 from hybridspec.errors import HybridSpecError, OptionError, RequestError
+from hybridspec.policy.length import FixedLength
+from hybridspec.systems import System
 from scripted import prompt_ids, scripted_engine
 
 
@@ -96,3 +98,20 @@ def test_generate_takes_what_stream_takes():
     assert generate.return_annotation == "Generation"
     with pytest.raises(TypeError, match="unexpected keyword"):
         Engine.generate(None, "x", bogus=1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "verifier"),
+    [(FixedLength(0), "exact"), (FixedLength(17), "exact"), (FixedLength(2.5), "exact"),
+     (None, "exact"), (FixedLength(3), "foo")],
+)  # fmt: skip
+def test_a_system_of_ones_own_is_looked_at(policy, verifier):
+    engine = scripted_engine()
+    with pytest.raises(OptionError, match="system"):
+        engine.stream([1, 2], system=System("mine", policy, verifier))
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_explain_is_true_or_false(value):
+    with pytest.raises(OptionError, match="explain"):
+        scripted_engine().stream([1, 2], explain=value)

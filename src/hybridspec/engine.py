@@ -35,7 +35,7 @@ from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
-from hybridspec.systems import System, parse_system
+from hybridspec.systems import System, check_system, parse_system
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
@@ -190,7 +190,8 @@ class Engine:
         params = SamplingParams() if params is None else params
         expect(isinstance(params, SamplingParams), "params", params, "SamplingParams or None")
         check_stop_ids(params, self.target.config.vocab_size)
-        chosen = system if isinstance(system, System) else self._system(system)
+        expect(isinstance(explain, bool), "explain", explain, "True or False")
+        chosen = check_system(system) if isinstance(system, System) else self._system(system)
         ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
         most = min(params.max_tokens, self._room(ids))
         eos = self.defaults.eos_token_ids

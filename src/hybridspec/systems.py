@@ -13,6 +13,7 @@ from hybridspec.model.gdn import VERIFY, Verifier
 from hybridspec.policy.baselines import CascadePolicy, EmaPolicy
 from hybridspec.policy.length import FixedLength, LengthPolicy
 from hybridspec.policy.profile import Profile
+from hybridspec.runtime.state import W
 
 KNOWN = (
     "ar (plain decoding), dflash (the whole block), static:W (W inputs a round), "
@@ -58,6 +59,25 @@ def parse_system(name: str, block_size: int | None, profile: Profile | None = No
     return system
 
 
+def check_system(system: System) -> System:
+    """A system of the user's own, as far as it can be judged before it runs.
+
+    Raises:
+        OptionError: no verifier of ours, or a policy without a length from 1 to W.
+    """
+    if system.verifier not in VERIFY:
+        raise OptionError(
+            "system", f"has the verifier {system.verifier!r}; expected one of {', '.join(VERIFY)}."
+        )
+    longest = getattr(system.policy, "longest", None)
+    if not isinstance(longest, int) or isinstance(longest, bool) or not 1 <= longest <= W:
+        raise OptionError(
+            "system",
+            f"has a policy whose longest length is {longest!r}; expected an integer from 1 to {W}.",
+        )
+    return system
+
+
 def _parts(
     name: str, block_size: int | None, profile: Profile | None
 ) -> tuple[LengthPolicy, Verifier]:
@@ -70,8 +90,9 @@ def _parts(
     if kind in CATALOGUE:
         if profile is None:
             raise RequestError(
-                f"The system {name!r} needs a calibration profile and none is loaded. Make one "
-                "with `hybridspec calibrate` and name it (profile, --profile)."
+                f"The system {name!r} needs a calibration profile and none is loaded (the embedded "
+                "pair's own is for float32 on a CPU). Make one with `hybridspec calibrate` and "
+                "name it (profile, --profile)."
             )
         return build(name, profile, block)
     simple: dict[str, tuple[LengthPolicy, Verifier]] = {

@@ -84,3 +84,11 @@ def test_values_that_no_capture_gives_are_refused(work):
 def test_traces_of_another_pair_are_refused(work):
     (work / "about.json").write_text(json.dumps({"pair": {"target": "x", "drafter": "y"}}))
     assert "of another pair" in str(invoke(work).exception)
+
+
+def test_systems_without_costs_are_left_out_of_the_default_list(work):
+    only = replace(PROFILE, cost={"exact/eager": PROFILE.cost["exact/eager"]})
+    only.save(work.parent / "p.json")
+    got = invoke(work)
+    assert got.exit_code == 0, got.output
+    assert "Left out, for want of their verifier's costs: dcut, evict\n" in got.output

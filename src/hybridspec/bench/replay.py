@@ -86,6 +86,14 @@ def rows(
     return out
 
 
+def _verifier(name: str, profile: Profile, trace: Trace) -> str:
+    """The name of the costs that a system runs at; empty where its own are missing."""
+    try:
+        return f"{parse_system(name, trace.drafts + 1, profile).verifier}/{LAUNCHER}"
+    except RequestError:
+        return ""
+
+
 def cost_model(trace: Trace, profile: Profile, cost: Cost, drafts: int) -> CostModel:
     """Prices of rounds that ask for so many drafts, with the experts they really had."""
     block = trace.drafts + 1
@@ -124,6 +132,11 @@ def run(
     trace = load_trace(work)
     if trace.drafts != len(profile.curves_x):
         raise RequestError("The traces and the profile are of different block sizes.")
+    if tuple(systems) == SYSTEMS:  # asked for by nobody: those without costs are left out
+        systems = [n for n in SYSTEMS if _verifier(n, profile, trace) in profile.cost]
+        missing = [n for n in SYSTEMS if n not in systems]
+        if missing:
+            say(f"Left out, for want of their verifier's costs: {', '.join(missing)}\n")
     every = rows(trace, profile, systems, paper)
     say(f"{len(trace)} positions, cost: {'the paper, table 4' if paper else 'as measured'}\n")
     say("system              x ar  acc. length  mean w  ms/round  unverified  of these lost\n")
