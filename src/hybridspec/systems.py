@@ -37,7 +37,7 @@ class System:
 
 
 def parse_system(name: str, block_size: int | None, profile: Profile | None = None) -> System:
-    """The system called NAME[:ARG]. One that learns starts anew with every call.
+    """The system called NAME[:ARG], anew with every call: one that learns knows nothing yet.
 
     Args:
         name: see KNOWN.

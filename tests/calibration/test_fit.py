@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from hybridspec.calibration.assemble import _draft_ms
-from hybridspec.calibration.cost import expert_tables, fit_line, fit_quadratic, new_in_row
+from hybridspec.calibration.assemble import _draft_ms, best_fixed
+from hybridspec.calibration.cost import (
+    Quadratic,
+    expert_tables,
+    fit_line,
+    fit_quadratic,
+    new_in_row,
+)
 from hybridspec.calibration.fit import (
     CalibrationError,
     fit_acceptance,
@@ -165,3 +171,19 @@ def test_smaller_draft_calls_are_priced_by_what_they_save():
     ms = _draft_ms({(0, 0): 1.0, (2, 6): 10.0, (2, 1): 7.0, (2, 3): 8.0, (3, 6): 11.0}, 4.0, 6)
     # 3 ms saved at one draft, 2 at three, none at six
     assert ms == pytest.approx([1.0, 1.5, 2.0, 8 / 3, 10 / 3, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("draft_ms", "best"),
+    [
+        ((5.0,) * D, 3),  # 2 / 10 against 3 / 10: a call costs the same for any number
+        ((3.0, *(5.0,) * (D - 1)), 3),  # 2 / 8 against 3 / 10
+        ((0.1, *(5.0,) * (D - 1)), 2),  # 2 / 5.1 against 3 / 10
+    ],
+)
+def test_the_best_fixed_length_asks_for_no_more_drafts_than_it_verifies(draft_ms, best):
+    """Every round accepts two drafts and costs 10 ms, a whole block's draft call included."""
+    trace, _ = simulated(60, 8)
+    two = np.full(60, 2, np.int16)
+    trace = Trace(trace.prompt, trace.left, trace.confidence, trace.entropy, two, trace.experts)
+    assert best_fixed(trace, Quadratic((10.0, 0.0, 0.0), 0.0), draft_ms) == best

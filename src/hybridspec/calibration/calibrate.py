@@ -17,11 +17,11 @@ from hybridspec.calibration.capture import Capture
 from hybridspec.calibration.rounds import timed_rounds
 from hybridspec.calibration.slopes import measure_slopes
 from hybridspec.calibration.trace import CalibrationError, Trace, joined
+from hybridspec.catalogue import LAUNCHER
 from hybridspec.engine import Engine
 from hybridspec.model.gdn import Verifier
 from hybridspec.policy.profile import Profile
 
-LAUNCHER = "eager"
 Advance = Callable[[str], None]
 
 

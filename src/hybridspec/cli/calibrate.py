@@ -11,7 +11,7 @@ from hybridspec.cli import options as o
 from hybridspec.cli.interrupts import held_back
 from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write
-from hybridspec.cli.outputs import check_out, locked, work_folder
+from hybridspec.cli.outputs import check_out, work_folder
 
 if TYPE_CHECKING:
     from hybridspec.bench.prompts import Prompt
@@ -84,8 +84,7 @@ def calibrate(
     engine = load_engine(pair, system=None, device=device, dtype=dtype, max_context=None)
     chosen = _chosen(prompts, split, categories, limit)
     sizes = {"max_tokens": max_tokens, "timed_tokens": timed_tokens, "timed": timed_prompts}
-    with locked(work_folder(out)):
-        profile = _run(engine, pair, chosen, sizes, chosen_verifiers, out)
+    profile = _run(engine, pair, chosen, sizes, chosen_verifiers, out)
     profile.save(out)
     _report(profile, out)
 
@@ -152,6 +151,7 @@ def _run(
     out: Path,
 ) -> Profile:
     """Everything between the loaded engine and the profile."""
+    from hybridspec.bench.files import locked
     from hybridspec.bench.progress import Progress
     from hybridspec.bench.prompts import digest
     from hybridspec.calibration.calibrate import Plan
@@ -161,8 +161,9 @@ def _run(
     settings = {"prompts": len(ids), "verifiers": list(verifiers), **sizes}
     about = _identity(engine, pair) | {"prompts_sha256": digest(prompts)} | settings
     plan = Plan(ids, sizes["max_tokens"], sizes["timed"], sizes["timed_tokens"], verifiers, about)
-    with Progress(plan.steps) as advance:
-        return run(engine, plan, work_folder(out), advance)
+    work = work_folder(out)
+    with locked(work), Progress(plan.steps) as advance:
+        return run(engine, plan, work, advance)
 
 
 def _encoded(engine: Engine, prompts: list[Prompt], answer: int) -> list[list[int]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hybridspec.errors import OptionError
@@ -29,16 +27,3 @@ def check_out(out: Path, *inputs: Path) -> None:
 def work_folder(out: Path) -> Path:
     """Where a calibration keeps what it has done: beside its profile."""
     return out.with_name(out.name + ".work")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a work folder against a second run of the same kind.
-
-    Raises:
-        RequestError: another process holds it, or it cannot be written.
-    """
-    from hybridspec.bench.files import locked as hold
-
-    with hold(folder):
-        yield

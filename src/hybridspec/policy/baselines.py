@@ -83,9 +83,7 @@ class ThresholdPolicy(Uncorrected):
         if proposal is None:
             return Choice(1)
         prefix = _prefix(self.conditional, proposal)
-        drafts = int(
-            (prefix >= 1 - self.threshold).sum()
-        )  # prefix never grows: these are the first
+        drafts = int((prefix >= 1 - self.threshold).sum())  # prefix never grows: the first ones
         return Choice(max(SHORTEST, 1 + drafts), prefix)
 
 
