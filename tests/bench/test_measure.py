@@ -34,7 +34,7 @@ def plan(flat_pair, tmp_path):
 
 @pytest.fixture
 def engine(plan):
-    return measure.load(plan)
+    return measure.load(plan.options)
 
 
 def run(engine, plan, journal=None):
@@ -99,7 +99,7 @@ def test_what_is_done_is_not_run_again(engine, plan):
 
 
 def test_a_prompt_without_room_for_the_longest_answer_is_refused(plan):
-    loaded = measure.load(plan)
+    loaded = measure.load(plan.options)
     small = Engine(loaded.target, loaded.drafter, loaded.tokenizer, max_context=20)
     with pytest.raises(RequestError, match=r"'a' has \d+ tokens; with 7 of an answer it passes"):
         measure.encode(small, plan)
@@ -128,10 +128,10 @@ def test_a_single_token_answer_has_no_rounds(engine):
 
 
 def test_sampled_answers_are_drawn_with_one_seed(engine):
-    options = SpeedOptions(Path("out"), temperature=1.0, seed=3)
+    options = SpeedOptions(out=Path("out"), temperature=1.0, seed=3)
     params = measure.sampling(options, 12)
     assert (params.temperature, params.seed, params.max_tokens) == (1.0, 3, 12)
-    assert measure.sampling(SpeedOptions(Path("out")), 12) == SamplingParams(max_tokens=12)
+    assert measure.sampling(SpeedOptions(out=Path("out")), 12) == SamplingParams(max_tokens=12)
     systems = ("ar", "static:3", "static:16")
     answers = {
         measure.measure(engine, Key(0, "a", s), "math", [40, 41], params).token_ids for s in systems
@@ -143,4 +143,4 @@ def test_sampled_answers_are_drawn_with_one_seed(engine):
                                            ("temperature", 101.0), ("seed", -1)])  # fmt: skip
 def test_sampling_out_of_range(name, bad):
     with pytest.raises(RequestError, match=f"--{name} is"):
-        SpeedOptions(Path("out"), **{name: bad})
+        SpeedOptions(out=Path("out"), **{name: bad})

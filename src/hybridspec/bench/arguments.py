@@ -41,19 +41,21 @@ def parse(arguments: Sequence[str] | None, prog: str) -> SpeedOptions:
     return SpeedOptions(**values)
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """argparse, whose own way to write passes over a stream that is closed or full."""
 
     def print_help(self, file: Any = None) -> None:
+        """Write the help to stdout, whose end may be gone."""
         write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the line, and exit with code 2."""
         note(f"{self.format_usage()}{self.prog}: error: {message}")
         self.exit(2)
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=prog,
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -61,7 +63,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_what(parser.add_argument_group("what is measured"))
-    _add_where(parser.add_argument_group("the pair and the machine"))
+    add_pair(parser)
     _add_how(parser.add_argument_group("how it is measured"))
     return parser
 
@@ -74,16 +76,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         default="ar,static:4,dflash",
         help="any of generate's, or sweep for ar, dflash and all useful static:W (%(default)s)",
     )
-    add(
-        "--prompts",
-        metavar="FILE",
-        type=Path,
-        default=prompts.DEFAULT,
-        help=f"JSONL, a line {prompts.SHAPE} (the 21 of the package)".replace("%", "%%"),
-    )
-    add("--split", metavar="NAME", help="only prompts whose split is NAME")
-    add("--categories", metavar="A,B", default="", help="only prompts of these categories")
-    add("--limit", metavar="N", type=int, help="at most N prompts; the categories take turns")
+    add_prompts(group)
     add("--max-tokens", metavar="N", type=int, default=256, help="longest answer (%(default)s)")
     add(
         "--temperature",
@@ -104,8 +97,24 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     add("--thinking", action="store_true", help="let the chat template ask for thoughts first")
 
 
-def _add_where(group: argparse._ArgumentGroup) -> None:
+def add_prompts(group: argparse._ArgumentGroup) -> None:
+    """Which prompts of which file."""
     add = group.add_argument
+    add(
+        "--prompts",
+        metavar="FILE",
+        type=Path,
+        default=prompts.DEFAULT,
+        help=f"JSONL, a line {prompts.SHAPE} (the 21 of the package)".replace("%", "%%"),
+    )
+    add("--split", metavar="NAME", help="only prompts whose split is NAME")
+    add("--categories", metavar="A,B", default="", help="only prompts of these categories")
+    add("--limit", metavar="N", type=int, help="at most N prompts; the categories take turns")
+
+
+def add_pair(parser: argparse.ArgumentParser) -> None:
+    """The options of `PairOptions`."""
+    add = parser.add_argument_group("the pair and the machine").add_argument
     add("--model", metavar="PATH", help="target folder or Hub id (the embedded pair)")
     add("--draft", metavar="PATH", help="drafter folder or Hub id")
     add("--revision", metavar="REV", help="revision of --model on the Hub")

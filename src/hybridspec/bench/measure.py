@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hybridspec.bench.journal import Journal
 from hybridspec.bench.machine import circumstances
-from hybridspec.bench.options import SpeedOptions
+from hybridspec.bench.options import PairOptions, SpeedOptions
 from hybridspec.bench.records import Key, Record, TimedRound
 from hybridspec.bench.setup import Plan
 from hybridspec.core import SamplingParams
@@ -20,9 +20,8 @@ WARMUP_TOKENS = 64  # enough for every shape that a round runs
 Advance = Callable[[str], None]
 
 
-def load(plan: Plan) -> Engine:
-    """The engine of a plan. Arguments and errors as `Engine.load`."""
-    options = plan.options
+def load(options: PairOptions) -> Engine:
+    """The engine of a pair. Arguments and errors as `Engine.load`."""
     return Engine.load(
         options.model,
         options.draft,

@@ -14,16 +14,10 @@ MAX_TEMPERATURE = 100.0
 MAX_REPEATS = 1000  # the schedule is a list of every generation
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedOptions:
-    """Options of `hybridspec bench speed`; see its help. `chat` None follows the checkpoint."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOptions:
+    """Which pair, where, and on what: every verb of the bench that decodes takes them."""
 
-    out: Path
-    systems: tuple[str, ...] = ("ar", "static:4", "dflash")
-    prompts: Path = prompts.DEFAULT
-    split: str | None = None
-    categories: tuple[str, ...] = ()
-    limit: int | None = None
     model: str | None = None
     draft: str | None = None
     revision: str | None = None
@@ -32,6 +26,21 @@ class SpeedOptions:
     dtype: str = "auto"
     profile: Path | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        within("--threads", self.threads, 1, os.cpu_count(), "this machine runs no more at once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedOptions(PairOptions):
+    """Options of `hybridspec bench speed`; see its help. `chat` None follows the checkpoint."""
+
+    out: Path
+    systems: tuple[str, ...] = ("ar", "static:4", "dflash")
+    prompts: Path = prompts.DEFAULT
+    split: str | None = None
+    categories: tuple[str, ...] = ()
+    limit: int | None = None
     max_tokens: int = 256
     temperature: float = 0.0
     seed: int = 0
@@ -44,16 +53,16 @@ class SpeedOptions:
     force: bool = False
 
     def __post_init__(self) -> None:
-        _within("--max-tokens", self.max_tokens, 2, None, "the first token is prefilled")
+        PairOptions.__post_init__(self)
+        within("--max-tokens", self.max_tokens, 2, None, "the first token is prefilled")
         if not 0 <= self.temperature <= MAX_TEMPERATURE:
             raise RequestError(
                 f"--temperature is {self.temperature}; expected 0 to {MAX_TEMPERATURE:g}."
             )
-        _within("--seed", self.seed, 0, 2**63, "every answer is drawn with it")
-        _within("--repeats", self.repeats, 1, MAX_REPEATS, "they are planned one by one")
-        _within("--warmup", self.warmup, WARMUP, None, "the first generations run cold")
-        _within("--threads", self.threads, 1, os.cpu_count(), "this machine runs no more at once")
-        _within("--limit", self.limit, 1, None, "the bench needs a prompt")
+        within("--seed", self.seed, 0, 2**63, "every answer is drawn with it")
+        within("--repeats", self.repeats, 1, MAX_REPEATS, "they are planned one by one")
+        within("--warmup", self.warmup, WARMUP, None, "the first generations run cold")
+        within("--limit", self.limit, 1, None, "the bench needs a prompt")
         if self.thinking and self.chat is False:
             raise RequestError("--thinking is for chat prompts; leave it out or leave out --raw.")
         if not self.systems:
@@ -68,7 +77,8 @@ class SpeedOptions:
         return "ar" if "ar" in self.systems else self.systems[0]
 
 
-def _within(name: str, value: int | None, least: int, most: int | None, reason: str) -> None:
+def within(name: str, value: int | None, least: int, most: int | None, reason: str) -> None:
+    """Refuse a number that is not from least to most; RequestError says why."""
     if value is None or (value >= least and (most is None or value <= most)):
         return
     expected = f"at least {least}" if most is None else f"{least} to {most}"

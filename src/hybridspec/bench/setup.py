@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from hybridspec import assets
 from hybridspec.bench import machine
 from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.prompts import Prompt, digest
 from hybridspec.bench.records import Key
-from hybridspec.checkpoint import fingerprint, hub_revision, read_drafter_config, resolve
+from hybridspec.checkpoint import fingerprint, hub_revision, read_drafter_config
 from hybridspec.errors import RequestError
 from hybridspec.placement import choose_device, choose_dtype
 from hybridspec.profiles import find_profile
+from hybridspec.sources import find_pair
 from hybridspec.systems import parse_system
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -67,7 +67,9 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    target, drafter = _folders(options)
+    target, drafter = find_pair(
+        options.model, options.draft, options.revision, options.draft_revision
+    )
     block_size = read_drafter_config(drafter).block_size if drafter else None
     place = choose_device(options.device)
     dtype = choose_dtype(options.dtype, place)
@@ -97,15 +99,6 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         **machine.code(),
     }
     return Plan(options, tuple(prompts), target, drafter, block_size or 1, chat, setup)
-
-
-def _folders(options: SpeedOptions) -> tuple[Path, Path | None]:
-    """As the engine chooses: without a model the embedded pair, with one only the drafter named."""
-    embedded = options.model is None
-    model = assets.TARGET if options.model is None else options.model
-    draft = options.draft or (assets.DRAFTER if embedded else None)
-    drafter = None if draft is None else resolve(draft, options.draft_revision)
-    return resolve(model, options.revision), drafter
 
 
 def _draft_name(options: SpeedOptions) -> str | None:

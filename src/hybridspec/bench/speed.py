@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.bench.arguments import parse
+from hybridspec.bench.command import ending
 from hybridspec.bench.files import RESULTS, locked, write_atomically
 from hybridspec.bench.journal import Journal, holds_startup
 from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.progress import Progress
 from hybridspec.bench.prompts import Prompt, read_prompts, select
 from hybridspec.bench.startup import measure_startup
-from hybridspec.cli.output import ReaderGone, note, write, write_json
+from hybridspec.cli.output import note, write, write_json
 from hybridspec.errors import HybridSpecError
 
 if TYPE_CHECKING:
@@ -33,21 +34,7 @@ PROG = "python -m hybridspec.bench.speed"
 
 def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Parse, measure, report; the exit code is as the help says."""
-    try:
-        if sys.stdout is None:
-            raise HybridSpecError(
-                "Standard output is closed; the report has no place to go. Send it to a file, or "
-                "to /dev/null."
-            )
-        return bench(parse(arguments, prog))
-    except HybridSpecError as error:
-        note("Error: " + " ".join(str(error).split("\n")))
-        return 2
-    except KeyboardInterrupt:
-        note("Interrupted before anything was measured.")
-        return 130
-    except ReaderGone:  # the results are on disk
-        return 141
+    return ending(lambda: bench(parse(arguments, prog)))
 
 
 def bench(options: SpeedOptions) -> int:
@@ -105,14 +92,14 @@ def _measure(plan: Plan, journal: Journal) -> list[Difference]:
     engine = None
     left = sum(key not in journal.records for key in plan.schedule)
     if left:
-        engine = measure.load(plan)
+        engine = measure.load(plan.options)
         with Progress(measure.warmup_count(plan) + left) as advance:
             measure.run(engine, plan, journal, advance)
     wanted = {key: journal.records[key] for key in plan.schedule}
     found = equality.differences(wanted, plan.options.baseline)
     if not found:
         return []
-    return _with_gaps(engine or measure.load(plan), plan, found, wanted)
+    return _with_gaps(engine or measure.load(plan.options), plan, found, wanted)
 
 
 def _with_gaps(

@@ -1,0 +1,28 @@
+"""How every verb of the bench ends: an exit code, and a sentence where something is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from hybridspec.cli.output import ReaderGone, note
+from hybridspec.errors import HybridSpecError
+
+
+def ending(verb: Callable[[], int]) -> int:
+    """Run a verb; its exit code, or 2 after an error, 130 after Ctrl-C, 141 without a reader."""
+    try:
+        if sys.stdout is None:
+            raise HybridSpecError(
+                "Standard output is closed; the report has no place to go. Send it to a file, or "
+                "to /dev/null."
+            )
+        return verb()
+    except HybridSpecError as error:
+        note("Error: " + " ".join(str(error).split("\n")))
+        return 2
+    except KeyboardInterrupt:
+        note("Interrupted before anything was measured.")
+        return 130
+    except ReaderGone:  # the results are on disk
+        return 141
