@@ -82,7 +82,9 @@ def test_without_a_profile_the_way_to_one_is_named(name):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("evict:3", "takes nothing"), ("auto:0", "1 to 15"), ("auto:x", "number of drafts"),
+        ("evict:3", "takes nothing"), ("evict:", "takes nothing"), ("evict:3:exact", "takes noth"),
+        ("hybridspec:x:exact", "number of drafts"), ("auto:0", "1 to 15"),
+        ("auto:x", "number of drafts"),
         ("dcut:4", "angelslim or nothing"), ("specdecpp", "threshold"),
         ("specdecpp:1.5", "threshold"), ("specdecpp:x", "threshold"), ("specdecpp:nan", "thresh"),
     ],
@@ -98,3 +100,19 @@ def test_a_profile_of_another_block_or_without_the_costs_is_refused():
     bare = replace(PROFILE, cost={"block/eager": COST})
     with pytest.raises(RequestError, match="no costs of the verifier exact"):
         parse_system("auto", 16, bare)
+
+
+def test_a_verifier_named_last_brings_its_own_costs():
+    """Table 3's GDN variant: the same policy on the default verifier, priced as it runs there."""
+    slower = replace(COST, rho=COST.rho / 2)
+    profile = replace(PROFILE, cost={"exact/eager": COST, "per-token/eager": slower})
+    own = parse_system("hybridspec:7", 16, profile)
+    variant = parse_system("hybridspec:7:per-token", 16, profile)
+    assert (own.verifier, variant.verifier) == ("exact", "per-token")
+    assert type(variant.policy) is type(own.policy)
+    assert variant.policy.drafts() == own.policy.drafts() == 7
+    assert variant.policy.rho == own.policy.rho / 2
+    assert parse_system("hybridspec:per-token", 16, profile).policy.drafts() == COST.drafts
+    assert parse_system("evict:exact", 16, profile).verifier == "exact"
+    with pytest.raises(RequestError, match="no costs of the verifier block, on which auto:block"):
+        parse_system("auto:block", 16, profile)

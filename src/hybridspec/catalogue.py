@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hybridspec.errors import RequestError
-from hybridspec.model.gdn import Verifier
+from hybridspec.model.gdn import VERIFY, Verifier
 from hybridspec.policy.baselines import (
     Acceptance,
     LaggedRatioPolicy,
@@ -124,28 +124,41 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def build(name: str, profile: Profile, block: int) -> tuple[LengthPolicy, Verifier]:
-    """The policy and verifier of a catalogued NAME[:ARG].
+    """The policy and verifier of a catalogued NAME[:ARG][:VERIFIER].
+
+    A verifier named last replaces the system's own, and its costs with it: the GDN ablation of
+    Table 3 is `hybridspec:per-token`.
 
     Raises:
         RequestError: an argument that the system does not take, or a profile without the costs of
             its verifier or for another block size.
     """
-    kind, colon, argument = name.partition(":")
+    kind, _, argument = name.partition(":")
     entry = CATALOGUE[kind]
-    if colon and not entry.takes:
+    verifier, argument = _verifier(entry, argument)
+    if (argument or name.endswith(":")) and not entry.takes:
         raise RequestError(f"The system {kind} takes nothing after a colon; got {name!r}.")
     if len(profile.curves_x) != block - 1:
         raise RequestError(
             f"The profile is for {len(profile.curves_x)} drafts and the drafter proposes "
             f"{block - 1}. Make a new one with `hybridspec calibrate`."
         )
-    cost = profile.cost.get(f"{entry.verifier}/{LAUNCHER}")
+    cost = profile.cost.get(f"{verifier}/{LAUNCHER}")
     if cost is None:
         raise RequestError(
-            f"The profile has no costs of the verifier {entry.verifier}, on which {kind} runs. "
+            f"The profile has no costs of the verifier {verifier}, on which {name} runs. "
             "Make one that has with `hybridspec calibrate`."
         )
-    return entry.build(Calibrated(profile, cost, block), argument), entry.verifier
+    return entry.build(Calibrated(profile, cost, block), argument), verifier
+
+
+def _verifier(entry: Entry, argument: str) -> tuple[Verifier, str]:
+    """The verifier that an argument ends with, else the entry's own; and what is left of it."""
+    rest, _, last = argument.rpartition(":")
+    for known in VERIFY:
+        if last == known:
+            return known, rest
+    return entry.verifier, argument
 
 
 def _dcut(argument: str, block: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from hybridspec.runtime.state import W
 KNOWN = (
     "ar (plain decoding), dflash (the whole block), static:W (W inputs a round), "
     "static:W:VERIFIER, length16, replayssm, ema, cascade; and with a calibration profile "
-    f"{', '.join(CATALOGUE)}"
+    f"{', '.join(CATALOGUE)}, each also with a GDN verifier last (hybridspec:per-token)"
 )
 
 
