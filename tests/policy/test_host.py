@@ -54,6 +54,20 @@ def test_the_twin_agrees(seed, drafts, rho, shortest):
         assert twin == int(w)
 
 
+@given(st.integers(0, 10**6), st.integers(2, D + 1), st.integers(1, D + 1), st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_the_twin_of_the_wider_correction_agrees(seed, w0, u, shrink):
+    model, confidence, entropy, cost, tables, experts = world(seed)
+    law, seen = model.prefix(confidence, entropy), experts[:u]
+    w = objective.reconsider(w0, seen, law, cost, 0.7, tables, shrink=shrink)
+    twin = host.reconsider(
+        w0, seen.tolist(), law.tolist(), cost.tolist(), 0.7, host.HostTables.of(tables),
+        shrink=shrink,
+    )  # fmt: skip
+    assert twin == int(w)
+    assert host.every_new(seen.tolist()) == objective.every_new(seen).tolist()
+
+
 def test_confidence_at_and_beyond_the_knots():
     model, *_ = world(3)
     x, y = model.curves.x[0], model.curves.y[0]

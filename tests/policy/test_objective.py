@@ -13,9 +13,11 @@ from hybridspec.policy.objective import (
     CorrectionTables,
     best_rate,
     correct,
+    every_new,
     expected_tokens,
     new_experts,
     pooled_rate,
+    reconsider,
     select,
 )
 
@@ -59,8 +61,34 @@ def test_the_additive_test_at_the_pooled_rate_is_equation_8_at_the_rounds_own():
         assert int(select(prefix[0], cost, rate)) == int(by_ratio)
 
 
+def test_equation_8_and_the_additive_test_by_hand():
+    """From w = 2 to 3: Delta G = 0.4 at G = 1.5. A higher pooled rate refuses what its own takes."""
+    prefix, ms = torch.tensor([0.5, 0.4]), torch.tensor([0.0, 0.0, 10.0, 12.0])
+    tokens = expected_tokens(prefix)
+    gain, more = float(tokens[2] - tokens[1]), float(ms[3] - ms[2])
+    assert gain * float(ms[2]) > float(tokens[1]) * more  # 0.4 x 10 > 1.5 x 2: equation 8 holds
+    assert int(select(prefix, ms, 1.5 / 10)) == 3  # at the round's own rate: 0.4 > 0.15 x 2
+    assert int(select(prefix, ms, 0.19)) == 3  # 0.4 > 0.38
+    assert int(select(prefix, ms, 0.21)) == 2  # 0.4 < 0.42
+
+
+def test_the_pooled_objective_by_hand():
+    """Two rounds, G = 1.5, 1.9 and 1.1, 1.12 at w = 2, 3, which cost 10 and 12 ms, 1 of them fixed.
+
+    Pooled: (1.9 + 1.1) / (12 + 10) is the most of 2.6 / 20, 3.0 / 22, 2.62 / 22 and 3.02 / 24.
+    """
+    prefix, cost = torch.tensor([[0.5, 0.4], [0.1, 0.02]]), torch.tensor([0.0, 0.0, 9.0, 11.0])
+    rates = {c: float(pooled_rate(prefix, cost, 1.0, torch.tensor(c)))
+             for c in itertools.product((2, 3), repeat=2)}  # fmt: skip
+    by_hand = {(2, 2): 2.6 / 20, (3, 2): 3.0 / 22, (2, 3): 2.62 / 22, (3, 3): 3.02 / 24}
+    assert rates == pytest.approx(by_hand, rel=1e-6)  # float32
+    assert best_rate(prefix, cost, 1.0) == pytest.approx(3.0 / 22, rel=1e-6)
+    assert select(prefix, cost, 3.0 / 22).tolist() == [3, 2]
+
+
 def test_new_experts_by_hand():
     experts = torch.tensor([[0, 1], [1, 2], [3, 4], [0, 4]])
+    assert every_new(experts).tolist() == [2, 1, 2, 0]
     assert [int(new_experts(experts, r)) for r in (1, 2, 3)] == [1, 2, 0]
     assert int(new_experts(experts, torch.tensor(2))) == 2
 
@@ -100,3 +128,56 @@ def test_the_correction_by_hand():
     assert int(correct(w0, fresh, p, cost, 7.0, t)) == 2
     assert int(correct(w0, fresh, p, cost, 5.0, t)) == 3
     assert int(correct(w0, fresh[:2], p, cost, 0.0, t)) == 2  # Stage 0 did not reach it
+
+
+@given(st.integers(0, 10**6), st.floats(0.0, 0.5), st.floats(0.0, 0.2), st.floats(0.05, 3))
+@settings(deadline=None, max_examples=200)
+def test_the_wider_correction_is_equation_6_where_it_may_only_add_one(seed, step, expert, rho):
+    prefix, cost = rounds(seed, 1, 6)
+    experts = torch.randint(0, 9, (7, 4), generator=torch.Generator().manual_seed(seed))
+    known = prefix[0], cost, rho, tables(step, expert, 6, 4)
+    w0 = select(prefix[0], cost, rho)
+    for u in (int(w0), min(int(w0) + 1, 7)):
+        narrow = correct(w0, experts[:u], *known)
+        assert int(reconsider(w0, experts[:u], *known, shrink=False)) == int(narrow)
+
+
+@given(st.integers(0, 10**6), st.floats(0.0, 0.5), st.floats(0.0, 0.2), st.booleans())
+@settings(deadline=None, max_examples=100)
+def test_the_wider_correction_is_brute_force(seed, step, expert, shrink):
+    """G(w) - rho (C(w) - s w + eta of what each draft adds beyond its average), one by one."""
+    prefix, cost = rounds(seed, 1, 6)
+    experts = torch.randint(0, 9, (7, 4), generator=torch.Generator().manual_seed(seed))
+    p, rho, t = prefix[0], best_rate(prefix, cost, 1.0), tables(step, expert, 6, 4)
+    w0 = 2 + seed % 6
+    score = {}
+    for w in range(2 if shrink else w0, 8):
+        beyond = sum(t.given[v, int(new_experts(experts, v))] - t.mean[v] for v in range(1, w))
+        ms = cost[w] - step * w + expert * float(beyond)
+        score[w] = float(1 + p[: w - 1].sum() - rho * ms)
+    chosen = int(reconsider(w0, experts, p, cost, rho, t, shrink=shrink))
+    assert score[chosen] >= max(score.values()) - 1e-5  # the tables are float32
+
+
+def test_the_wider_correction_by_hand():
+    p = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    cost = torch.tensor([0.0, 0.0, 1.0, 1.5, 2.0, 2.5])
+    t = CorrectionTables(0.2, 0.1, torch.full((5,), 2.0), 2 * torch.arange(3.0).expand(5, -1))
+    fresh = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])  # each draft costs 0.3 + 0.2
+    reused = torch.tensor([[0, 1], [0, 1], [0, 1], [0, 1], [0, 1]])  # each costs 0.3 - 0.2
+    look = {"prefix": p, "cost": cost, "tables": t}
+    assert int(reconsider(3, fresh, rho=1.0, shrink=True, **look)) == 3  # 0.6 > 0.5 > 0.4
+    assert int(reconsider(4, fresh, rho=1.3, shrink=True, **look)) == 2  # 0.6 < 0.65
+    assert int(reconsider(4, fresh, rho=1.3, shrink=False, **look)) == 4  # which it may not
+    assert int(reconsider(2, reused, rho=1.3, shrink=False, **look)) == 4  # 0.4 > 0.13 > 0.1
+    assert int(reconsider(2, reused[:3], rho=1.3, shrink=False, **look)) == 3  # all that was seen
+    assert int(reconsider(5, reused[:2], rho=1.3, shrink=False, **look)) == 2
+    assert int(reconsider(1, reused[:1], rho=1.3, shrink=True, **look)) == 1  # nothing was drafted
+
+
+def test_a_tie_at_the_router_goes_to_the_shorter():
+    p, cost = torch.full((3,), 0.5), torch.tensor([0.0, 0.0, 1.0, 1.5, 2.0])
+    t = CorrectionTables(0.0, 0.0, torch.zeros(4), torch.zeros(4, 3))
+    experts = torch.tensor([[0, 1]] * 4)
+    assert int(reconsider(3, experts, p, cost, 1.0, t, shrink=True)) == 2
+    assert int(reconsider(3, experts, p, cost, 1.0, t, shrink=False)) == 3

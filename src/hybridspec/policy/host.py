@@ -107,6 +107,25 @@ class HostTables:
         given = tuple(map(tuple, tables.given.tolist()))
         return HostTables(tables.step_ms, tables.expert_ms, tuple(tables.mean.tolist()), given)
 
+    def added_ms(self, w: int, new: int, cost: Numbers) -> float:
+        """Delta L_c of a step from w to w + 1 that adds `new` layer-0 experts."""
+        curve = cost[w + 1] - cost[w] - self.step_ms
+        return curve + self.expert_ms * self.surplus(w, new)
+
+    def surplus(self, w: int, new: int) -> float:
+        """Pairs that draft d_w is expected to add beyond the average, its new experts known."""
+        return self.given[w][new] - self.mean[w]
+
+
+def every_new(experts: Sequence[Sequence[int]]) -> list[int]:
+    """New layer-0 experts of every row, as `objective.every_new`."""
+    seen: set[int] = set()
+    out = []
+    for row in experts:
+        out.append(len(seen.union(row)) - len(seen))
+        seen.update(row)
+    return out
+
 
 def correct(
     w0: int,
@@ -119,8 +138,27 @@ def correct(
     """w_c by equation 6; arguments as `objective.correct`."""
     if w0 >= len(experts):
         return w0
-    before = {expert for row in experts[:w0] for expert in row}
-    new = sum(expert not in before for expert in experts[w0])
-    curve = cost[w0 + 1] - cost[w0] - tables.step_ms
-    added = curve + tables.expert_ms * (tables.given[w0][new] - tables.mean[w0])
+    added = tables.added_ms(w0, every_new(experts[: w0 + 1])[w0], cost)
     return w0 + (prefix[w0 - 1] > rho * added)
+
+
+def reconsider(
+    w0: int,
+    experts: Sequence[Sequence[int]],
+    prefix: Numbers,
+    cost: Numbers,
+    rho: float,
+    tables: HostTables,
+    *,
+    shrink: bool,
+) -> int:
+    """The best length up to u = len(experts); arguments as `objective.reconsider`."""
+    new = every_new(experts)
+    w0 = min(w0, len(new))
+    step = {w: prefix[w - 1] - rho * tables.added_ms(w, new[w], cost) for w in range(1, len(new))}
+    score = {w0: 0.0}
+    for w in range(w0, len(new)):
+        score[w + 1] = score[w] + step[w]
+    for w in range(w0 - 1, SHORTEST - 1 if shrink else w0 - 1, -1):
+        score[w] = score[w + 1] - step[w]
+    return max(sorted(score), key=score.__getitem__)  # the first of equals

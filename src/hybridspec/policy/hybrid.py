@@ -28,6 +28,8 @@ class ThroughputPolicy:
         rho: its pooled rate, tokens a ms.
         tables: for the correction; None leaves w0 as it is.
         longest: one more than the drafts it asks for, W or less.
+        shrink, ahead: beyond the paper, whose values are the defaults. Whether the look at the
+            router may also shorten the round, and how many inputs beyond w0 it looks at.
     """
 
     acceptance: AcceptanceModel
@@ -36,6 +38,8 @@ class ThroughputPolicy:
     tables: CorrectionTables | None
     longest: int
     scored: bool = True
+    shrink: bool = False
+    ahead: int = 1
 
     def drafts(self) -> int:
         """The same number every round: the choice among lengths comes after the drafter."""
@@ -43,8 +47,8 @@ class ThroughputPolicy:
 
     @property
     def lookahead(self) -> int:
-        """Stage 0 runs one input more where a correction may add it."""
-        return 0 if self.tables is None else 1
+        """Stage 0 runs one input more where a correction may add it; `ahead` of them if asked."""
+        return 0 if self.tables is None else self.ahead
 
     def select(self, proposal: Proposal | None) -> Choice:
         """w0 by equation 5; 1 when nothing was drafted."""
@@ -64,14 +68,23 @@ class ThroughputPolicy:
         return host.scores(prefix, self._costs, self.rho)
 
     def correct(self, choice: Choice, experts: Tensor) -> int:
-        """w_c by equation 6, from layer 0's experts [u, k]."""
+        """w_c by equation 6, from layer 0's experts [u, k]; by its wider form where asked."""
         w0, prefix, rho = choice.w0, choice.prefix, self.rho
-        if self.tables is None or prefix is None or len(experts) <= w0:
+        if self.tables is None or prefix is None or (len(experts) <= w0 and not self.shrink):
             return w0
         if isinstance(prefix, list):
-            return host.correct(w0, experts.tolist(), prefix, self._costs, rho, self._tables)
-        assert isinstance(prefix, Tensor)
-        return int(objective.correct(w0, experts, prefix, self.cost, rho, self.tables))
+            known = w0, experts.tolist(), prefix, self._costs, rho, self._tables
+            if self._papers_form:
+                return host.correct(*known)
+            return host.reconsider(*known, shrink=self.shrink)
+        seen = w0, experts, prefix, self.cost, rho, self.tables
+        if self._papers_form:
+            return int(objective.correct(*seen))
+        return int(objective.reconsider(*seen, shrink=self.shrink))
+
+    @property
+    def _papers_form(self) -> bool:
+        return self.ahead == 1 and not self.shrink
 
     @cached_property
     def _host(self) -> host.HostAcceptance:

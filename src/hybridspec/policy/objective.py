@@ -1,4 +1,4 @@
-"""The throughput objective: which length to verify, and whether to add a token at the router.
+"""The throughput objective: which length to verify, and whether the router changes it.
 
 Lengths w count target inputs, the anchor included. Source: paper equations 4 to 6 and appendix B.
 """
@@ -47,6 +47,14 @@ def new_experts(experts: Tensor, row: int | Tensor) -> Tensor:
     return (~same.flatten(1).any(1)).sum()
 
 
+def every_new(experts: Tensor) -> Tensor:
+    """`new_experts` of all rows, [u] int64 from [u, k]; row 0 counts all of its own."""
+    rows = torch.arange(experts.shape[0], device=experts.device)
+    same = experts[:, :, None, None] == experts
+    before = rows < rows[:, None]  # [u, u]: the second row comes before the first
+    return (~(same & before[:, None, :, None]).flatten(2).any(-1)).sum(-1)
+
+
 @dataclass(frozen=True)
 class CorrectionTables:
     """What equation 6 needs of a runtime and a pair.
@@ -62,7 +70,7 @@ class CorrectionTables:
     given: Tensor
 
     def added_cost(self, w0: Tensor, new: Tensor, cost: Tensor) -> Tensor:
-        """Delta L_c, ms: what Stage 1 costs more at w0 + 1, with n_new known."""
+        """Delta L_c, ms: what Stage 1 costs more at w0 + 1, with n_new known; [...] as both."""
         curve = cost[w0 + 1] - cost[w0] - self.step_ms
         return curve + self.expert_ms * (self.given[w0, new] - self.mean[w0])
 
@@ -86,6 +94,46 @@ def correct(
     added = tables.added_cost(row, new_experts(experts, row), cost)
     worth = prefix[row - 1] > rho * added
     return w0 + (worth & (w0 < rows)).long()
+
+
+def reconsider(
+    w0: int | Tensor,
+    experts: Tensor,
+    prefix: Tensor,
+    cost: Tensor,
+    rho: float | Tensor,
+    tables: CorrectionTables,
+    *,
+    shrink: bool,
+) -> Tensor:
+    """The best length up to u once layer 0's experts of u inputs are known; beyond the paper.
+
+    What Stage 0 cost is spent, whatever follows, so Stage 1 costs but for a constant
+
+        L(w) = C(w) - s w + eta sum over v < w of (nbar(v | n_v) - nbar(v)),
+
+    where n_v are the new experts of draft d_v: the curve holds s for every input and the average
+    pairs of every draft. A step from w to w + 1 then brings p_w - rho Delta L_c(w), equation 6's
+    two sides, and G(w) - rho L(w) is at its maximum where the sum of these steps from w0 is. Of w0
+    and w0 + 1 this is equation 6 itself. Ties go to the shorter.
+
+    Args:
+        experts: [u, k]; all that Stage 0 saw. A w0 beyond u counts as u.
+        prefix: [M >= u - 1] p_1..p_M.
+        shrink: whether lengths from SHORTEST, and not only from w0, are among the choices.
+        Others as `correct`.
+    """
+    u, device = experts.shape[0], experts.device
+    w0 = torch.as_tensor(w0, device=device).clamp(max=u)
+    row, w = torch.arange(1, u, device=device), torch.arange(1, u + 1, device=device)
+    step = prefix[: u - 1] - rho * tables.added_cost(row, every_new(experts)[1:], cost)
+    none, nothing = torch.zeros_like(step), step.new_zeros(1)
+    longer = torch.where(row >= w0, step, none).cumsum(0)
+    shorter = torch.where(row < w0, step, none).flip(0).cumsum(0).flip(0)
+    score = torch.cat((nothing, longer)) - torch.cat((shorter, nothing))  # 0 at w0
+    least = w0.clamp(max=SHORTEST) if shrink else w0
+    score = score.masked_fill(w < least, -torch.inf)
+    return (score == score.amax()).long().argmax() + 1
 
 
 def pooled_rate(prefix: Tensor, cost: Tensor, fixed: float, choices: Tensor) -> Tensor:
