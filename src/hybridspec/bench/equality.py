@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from hybridspec.bench.records import Key, Record
+from hybridspec.bench.records import Key
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetState
 from hybridspec.stream import PREFILL_CHUNK
 
 GAPS = 32  # differences whose gap is computed: each one decodes an answer again
 Logits = Callable[[str, Sequence[int]], Tensor]
+
+
+class Answer(Protocol):
+    """What is compared of a generation, whatever else its record holds."""
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The answer."""
+
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +56,15 @@ class Difference:
     regret: float | None = None
 
 
-def references(records: Mapping[Key, Record], baseline: str) -> dict[str, Record]:
+def references(records: Mapping[Key, A], baseline: str) -> dict[str, A]:
     """By prompt id, the baseline's first answer: what every other one must equal."""
-    firsts: dict[str, Record] = {}
+    firsts: dict[str, A] = {}
     for key in sorted(k for k in records if k.system == baseline):
         firsts.setdefault(key.prompt, records[key])
     return firsts
 
 
-def compared(records: Mapping[Key, Record], baseline: str) -> int:
+def compared(records: Mapping[Key, Answer], baseline: str) -> int:
     """How many answers have a reference that is another one. A reference equals itself."""
     expected = references(records, baseline)
     return sum(
@@ -61,18 +73,21 @@ def compared(records: Mapping[Key, Record], baseline: str) -> int:
     )
 
 
-def differences(records: Mapping[Key, Record], baseline: str) -> list[Difference]:
+def differences(records: Mapping[Key, Answer], baseline: str) -> list[Difference]:
     """Every answer that is not the reference's, repeats of the baseline included."""
     expected = references(records, baseline)
     found = []
     for key, record in records.items():
         if key.prompt in expected and record.token_ids != expected[key.prompt].token_ids:
-            found.append(_difference(record, expected[key.prompt].token_ids))
+            found.append(_difference(key, record.token_ids, expected[key.prompt].token_ids))
     return found
 
 
 def with_gaps(
-    found: Sequence[Difference], expected: Mapping[str, Record], logits: Logits
+    found: Sequence[Difference],
+    expected: Mapping[str, Answer],
+    logits: Logits,
+    most: int | None = GAPS,
 ) -> list[Difference]:
     """The same differences with gap and regret, for the first few.
 
@@ -80,9 +95,11 @@ def with_gaps(
         found: as `differences` gives them.
         expected: as `references` gives them.
         logits: prompt id and the answer's tokens so far -> logits [V] of the next one.
+        most: how many of them; None is all.
     """
-    filled = [_with_gap(d, expected[d.prompt].token_ids, logits) for d in found[:GAPS]]
-    return filled + list(found[GAPS:])
+    count = len(found) if most is None else most
+    filled = [_with_gap(d, expected[d.prompt].token_ids, logits) for d in found[:count]]
+    return filled + list(found[count:])
 
 
 def plain_logits(target: Target, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
@@ -101,11 +118,9 @@ def plain_logits(target: Target, prompt: Sequence[int], answer: Sequence[int]) -
     return out.logits[-1]
 
 
-def _difference(record: Record, expected: tuple[int, ...]) -> Difference:
-    ours = record.token_ids
+def _difference(key: Key, ours: tuple[int, ...], expected: tuple[int, ...]) -> Difference:
     pairs = zip(ours, expected, strict=False)
     at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(ours), len(expected)))
-    key = record.key
     return Difference(key.prompt, key.system, key.repeat, at, _at(expected, at), _at(ours, at))
 
 
