@@ -320,3 +320,22 @@ def test_no_gradients_are_kept(engine, rounds):
     with torch.enable_grad():
         _, stream = run(engine, prompt_ids(), "dflash", SamplingParams(max_tokens=10))
         assert not stream._sequence.slot.gdn.requires_grad
+
+
+@pytest.mark.parametrize(("system", "most"), [("dflash", 15), ("static:3", 15), ("ar", 0)])
+def test_drafts_are_kept_when_asked_for_verified_or_not(engine, system, most):
+    prompt, params = prompt_ids(), SamplingParams(max_tokens=30)
+    script(engine, prompt, [3, 0, 15, 1], max_tokens=30)
+    plain = engine.generate(prompt, params, system=system)
+    script(engine, prompt, [3, 0, 15, 1], max_tokens=30)
+    kept = engine.generate(prompt, params, system=system, keep_drafts=True)
+    assert kept.token_ids == plain.token_ids
+    assert kept.stats.rounds == plain.stats.rounds  # drafts are no part of what is compared
+    assert all(r.drafts is None for r in plain.stats.rounds)
+    emitted = 1
+    for r in kept.stats.rounds:
+        drafts = [] if r.drafts is None else r.drafts.tolist()
+        assert r.w - 1 <= len(drafts) <= most
+        accepted = tuple(drafts[: r.accepted])
+        assert accepted == kept.token_ids[emitted : emitted + r.accepted]
+        emitted += r.committed

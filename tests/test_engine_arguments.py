@@ -112,6 +112,7 @@ def test_a_system_of_ones_own_is_looked_at(policy, verifier):
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None])
-def test_explain_is_true_or_false(value):
-    with pytest.raises(OptionError, match="explain"):
-        scripted_engine().stream([1, 2], explain=value)
+@pytest.mark.parametrize("option", ["explain", "keep_drafts"])
+def test_what_is_kept_of_a_round_is_true_or_false(option, value):
+    with pytest.raises(OptionError, match=option):
+        scripted_engine().stream([1, 2], **{option: value})

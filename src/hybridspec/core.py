@@ -112,13 +112,18 @@ class Explanation:
 class RoundStats:
     """One round: w target inputs were verified, A drafts accepted, m inputs committed.
 
-    `explanation` is there where the request asked for it.
+    `explanation` and `drafts` are there where the request asked for them.
+
+    Attributes:
+        drafts: [M] int64 on the target's device, every proposed token d_1..d_M, verified or not. It
+            is the drafter's own tensor: reading it costs a copy to the host, so read it afterwards.
     """
 
     w: int
     accepted: int
     committed: int
     explanation: Explanation | None = None
+    drafts: torch.Tensor | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,7 @@ class Engine:
         chat: bool = False,
         enable_thinking: bool = False,
         explain: bool = False,
+        keep_drafts: bool = False,
     ) -> Stream:
         """Start an answer; iterate over the result for its pieces.
 
@@ -182,6 +183,7 @@ class Engine:
             chat: wrap a text prompt as a user's message in the chat template.
             enable_thinking: passed to the chat template.
             explain: keep what each round's policy saw, in its statistics.
+            keep_drafts: keep each round's draft tokens there, those not verified included.
 
         Raises:
             RequestError: a prompt, parameter or system that cannot be served, or an answer is
@@ -190,7 +192,8 @@ class Engine:
         params = SamplingParams() if params is None else params
         expect(isinstance(params, SamplingParams), "params", params, "SamplingParams or None")
         check_stop_ids(params, self.target.config.vocab_size)
-        expect(isinstance(explain, bool), "explain", explain, "True or False")
+        for option, value in (("explain", explain), ("keep_drafts", keep_drafts)):
+            expect(isinstance(value, bool), option, value, "True or False")
         chosen = check_system(system) if isinstance(system, System) else self._system(system)
         ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
         most = min(params.max_tokens, self._room(ids))
@@ -200,7 +203,8 @@ class Engine:
         rounds = Rounds(self.target, self.drafter, chosen)
         with self._lock:
             self._check_free()
-            sequence = self._sequence(params, chosen.drafts, explain)
+            sequence = self._sequence(params, chosen.drafts)
+            sequence.explain, sequence.keep_drafts = explain, keep_drafts
             stream = Stream(rounds, sequence, ids, output, most)
             self._current = weakref.ref(stream)
         return stream
@@ -221,13 +225,13 @@ class Engine:
             self._systems[name] = system
         return self._systems[name]
 
-    def _sequence(self, params: SamplingParams, drafts: bool, explain: bool) -> Sequence:
+    def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""
         taps = self.drafter.config.target_layer_ids if self.drafter and drafts else ()
         seed = secrets.randbits(64) if params.seed is None else params.seed
         drafter_slot = self._drafter_state.slot() if self._drafter_state else None
         slot = self._state.slot(0, taps)
-        return Sequence(slot, drafter_slot, params, seed, explain=explain)
+        return Sequence(slot, drafter_slot, params, seed)
 
     def _room(self, ids: list[int]) -> int:
         room = self.max_context - len(ids)

@@ -34,6 +34,7 @@ class Sequence:
     seed: int
     anchor: int = -1
     explain: bool = False
+    keep_drafts: bool = False
 
 
 class Rounds:
@@ -79,7 +80,8 @@ class Rounds:
         slot.commit(m, verifier)
         self._extend(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
-        stats = RoundStats(w=w, accepted=verdict.accepted, committed=m)
+        kept = proposal.tokens if proposal is not None and sequence.keep_drafts else None
+        stats = RoundStats(w=w, accepted=verdict.accepted, committed=m, drafts=kept)
         if sequence.explain:
             why = explain(policy, proposal, choice, stage0.experts)
             stats = replace(stats, explanation=why)
