@@ -12,6 +12,7 @@ from hybridspec.policy.baselines import LaggedRatioPolicy, RatioPolicy, Threshol
 from hybridspec.policy.hybrid import ThroughputPolicy
 from hybridspec.policy.length import FixedLength
 from hybridspec.policy.online import OnlinePolicy
+from hybridspec.policy.online_correction import CorrectedOnlinePolicy
 from hybridspec.policy.profile import Cost, Profile
 from hybridspec.systems import parse_system
 
@@ -36,11 +37,17 @@ MEANT = {
     "vllm-adaptive": LaggedRatioPolicy,
     "specdecpp:0.4": ThresholdPolicy, "nominal-only": ThroughputPolicy,
     "hybridspec": ThroughputPolicy, "hybridspec:7": ThroughputPolicy,
-    "auto": OnlinePolicy,
+    "hybridspec+look:3": ThroughputPolicy, "hybridspec+look:2:7": ThroughputPolicy,
+    "hybridspec+shrink": ThroughputPolicy, "hybridspec+shrink:0": ThroughputPolicy,
+    "auto": OnlinePolicy, "auto+correct": CorrectedOnlinePolicy,
 }  # fmt: skip
 
 
-LONGEST = {"static": 5, "nominal-only": 10, "hybridspec": 10, "hybridspec:7": 8, "auto": 10}
+LONGEST = {
+    "static": 5, "nominal-only": 10, "hybridspec": 10, "hybridspec:7": 8, "auto": 10,
+    "hybridspec+look:3": 10, "hybridspec+look:2:7": 8, "hybridspec+shrink": 10,
+    "hybridspec+shrink:0": 10, "auto+correct": 10,
+}  # fmt: skip
 
 
 def test_every_system_is_in_this_table():
@@ -68,9 +75,19 @@ def test_lengths_of_the_ratio_rules():
     assert parse_system("evict", 16, PROFILE).policy.lengths == tuple(range(2, 17))
 
 
-def test_only_hybridspec_looks_ahead():
-    ahead = {n for n in MEANT if parse_system(n, 16, PROFILE).policy.lookahead}
-    assert ahead == {"hybridspec", "hybridspec:7"}
+def test_who_looks_ahead_and_how_far():
+    ahead = {n: k for n in MEANT if (k := parse_system(n, 16, PROFILE).policy.lookahead)}
+    assert ahead == {
+        "hybridspec": 1, "hybridspec:7": 1, "hybridspec+look:3": 3, "hybridspec+look:2:7": 2,
+        "hybridspec+shrink": 1, "auto+correct": 1,
+    }  # fmt: skip
+
+
+def test_who_may_shrink():
+    policies = {n: parse_system(n, 16, PROFILE).policy for n in MEANT}
+    assert {n for n, p in policies.items() if getattr(p, "shrink", False)} == {
+        "hybridspec+shrink", "hybridspec+shrink:0",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted({*MEANT} - {"static"}))
@@ -85,6 +102,8 @@ def test_without_a_profile_the_way_to_one_is_named(name):
         ("evict:3", "takes nothing"), ("evict:", "takes nothing"), ("evict:3:exact", "takes noth"),
         ("hybridspec:x:exact", "number of drafts"), ("auto:0", "1 to 15"),
         ("auto:x", "number of drafts"),
+        ("hybridspec+look", "from 1 to 15"), ("hybridspec+look:0", "from 1 to 15"),
+        ("hybridspec+shrink:16", "from 0 to 15"), ("hybridspec+look:2:0", "number of drafts"),
         ("dcut:4", "angelslim or nothing"), ("specdecpp", "threshold"),
         ("specdecpp:1.5", "threshold"), ("specdecpp:x", "threshold"), ("specdecpp:nan", "thresh"),
     ],

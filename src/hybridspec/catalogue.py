@@ -6,7 +6,7 @@ Each takes its own runtime's cost: the rounds of its GDN verifier, as the profil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from hybridspec.policy.baselines import (
 from hybridspec.policy.hybrid import ThroughputPolicy
 from hybridspec.policy.length import FixedLength, LengthPolicy
 from hybridspec.policy.online import OnlinePolicy
+from hybridspec.policy.online_correction import CorrectedOnlinePolicy
 from hybridspec.policy.profile import Cost, Profile
 
 LAUNCHER = "eager"
@@ -58,13 +59,27 @@ class Calibrated:
         acceptance, drafts = self.profile.acceptance(), self.drafts(argument)
         return ThroughputPolicy(acceptance, self.curve, self.cost.rho, tables, drafts + 1)
 
-    def online(self, argument: str) -> OnlinePolicy:
-        """The policy that goes on learning."""
-        cost, drafts = self.cost, self.drafts(argument)
-        fixed = self.profile.draft_ms[drafts - 1]
-        return OnlinePolicy(
-            self.profile.acceptance(), self.curve, fixed, cost.rho, cost.plain_ms, drafts + 1
-        )
+    def wider(self, argument: str, shrink: bool) -> ThroughputPolicy:
+        """The paper's policy with a correction of wider reach; the argument is K or K:DRAFTS."""
+        ahead, _, drafts = argument.partition(":")
+        known = {str(k): k for k in range(0 if shrink else 1, self.block)}
+        known |= {"": 1} if shrink else {}
+        if ahead not in known:
+            raise RequestError(
+                "Expected how many inputs beyond w0 the correction looks at after the colon, from "
+                f"{min(known.values())} to {self.block - 1}; got {argument!r}."
+            )
+        policy = self.hybrid(drafts, corrected=True)
+        return replace(policy, shrink=shrink, ahead=known[ahead])
+
+    def online(self, argument: str, corrected: bool) -> OnlinePolicy:
+        """The policy that goes on learning, with or without the correction."""
+        profile, cost, drafts = self.profile, self.cost, self.drafts(argument)
+        fixed = profile.draft_ms[drafts - 1]
+        known = (profile.acceptance(), self.curve, fixed, cost.rho, cost.plain_ms, drafts + 1)
+        if corrected:
+            return CorrectedOnlinePolicy(*known, tables=profile.tables())
+        return OnlinePolicy(*known)
 
     def drafts(self, argument: str) -> int:
         """How many drafts a round asks for: as calibrated, or the number after the colon."""
@@ -97,6 +112,7 @@ class Entry:
 
 
 DRAFTS = "a number of drafts, such as 7"
+AHEAD = "how many inputs beyond w0 the correction looks at, such as 2, and a number of drafts"
 CATALOGUE: dict[str, Entry] = {
     "static": Entry("exact", lambda c, _: FixedLength(c.cost.static)),
     "dcut": Entry("per-token", lambda c, a: c.ratio(_dcut(a, c.block)), "angelslim or nothing"),
@@ -119,7 +135,10 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "nominal-only": Entry("exact", lambda c, a: c.hybrid(a, corrected=False), DRAFTS),
     "hybridspec": Entry("exact", lambda c, a: c.hybrid(a, corrected=True), DRAFTS),
-    "auto": Entry("exact", lambda c, a: c.online(a), DRAFTS),
+    "hybridspec+look": Entry("exact", lambda c, a: c.wider(a, shrink=False), AHEAD),
+    "hybridspec+shrink": Entry("exact", lambda c, a: c.wider(a, shrink=True), AHEAD),
+    "auto": Entry("exact", lambda c, a: c.online(a, corrected=False), DRAFTS),
+    "auto+correct": Entry("exact", lambda c, a: c.online(a, corrected=True), DRAFTS),
 }
 
 

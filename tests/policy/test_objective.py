@@ -62,7 +62,7 @@ def test_the_additive_test_at_the_pooled_rate_is_equation_8_at_the_rounds_own():
 
 
 def test_equation_8_and_the_additive_test_by_hand():
-    """From w = 2 to 3: Delta G = 0.4 at G = 1.5. A higher pooled rate refuses what its own takes."""
+    """From w = 2 to 3, Delta G = 0.4: its own rate takes it, a higher pooled one does not."""
     prefix, ms = torch.tensor([0.5, 0.4]), torch.tensor([0.0, 0.0, 10.0, 12.0])
     tokens = expected_tokens(prefix)
     gain, more = float(tokens[2] - tokens[1]), float(ms[3] - ms[2])
