@@ -1,0 +1,53 @@
+"""Every kernel compiles for every architecture, within its shared memory and without spills."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARED = {80: 163, 86: 99, 89: 99, 90: 227, 120: 99}  # KiB a program may use, CUDA C guide
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("triton")
+
+
+@pytest.fixture(scope="module")
+def reports(cache) -> list[dict]:
+    return run(cache)
+
+
+def run(cache: Path, *arguments: str) -> list[dict]:
+    here = Path(__file__).parent
+    environment = os.environ | {
+        "TRITON_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    environment.pop("TRITON_INTERPRET", None)
+    command = [sys.executable, str(here / "offline.py"), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_all_architectures_are_there(reports):
+    assert {r["architecture"] for r in reports} == set(SHARED)
+
+
+def test_shared_memory_fits(reports):
+    too_much = [r for r in reports if r["shared"] > SHARED[r["architecture"]] * 1024]
+    assert too_much == []
+
+
+def test_nothing_spills(reports):
+    assert [r for r in reports if r["spills"]] == []
+
+
+def test_a_kernel_that_spills_is_seen(cache):
+    assert any(r["spills"] for r in run(cache, "control") if r["kernel"] == "_verify")
