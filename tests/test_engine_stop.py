@@ -90,7 +90,7 @@ def test_a_trimmed_round_tells_what_was_accepted_and_what_was_kept(engine, promp
     answer = script(engine, prompt, (RIGHT,), max_tokens=40)
     params = SamplingParams(max_tokens=40, stop_token_ids=(answer[5],))
     stats = assert_answer(engine, prompt, params, answer[:6], "stop").stats
-    assert stats.rounds == (RoundStats(w=16, accepted=15, committed=5),)
+    assert stats.rounds == (RoundStats(w=16, accepted=15, committed=5, w0=16),)
     assert stats.mean_acceptance_length == 16  # before trimming, so that stops do not bias it
 
 

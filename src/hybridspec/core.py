@@ -94,9 +94,10 @@ class Explanation:
         confidence, entropy: of drafts 1..M, as the drafter gave them; empty where nobody asked.
         prefix: p_1..p_M as the policy estimated them; empty where it does not.
         scores: what it maximised, by length; empty where it maximises nothing.
-        w0: the nominal length. u: inputs that Stage 0 ran.
+        w0: the nominal length, before any limit. u: inputs that Stage 0 ran.
         new_experts: layer-0 experts that the input after the first w0 would add; None if Stage 0
             did not run it.
+        reason: what the policy went by, in words; empty for a policy that does not say.
     """
 
     confidence: tuple[float, ...]
@@ -106,6 +107,7 @@ class Explanation:
     w0: int
     u: int
     new_experts: int | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class RoundStats:
     `explanation` and `drafts` are there where the request asked for them.
 
     Attributes:
+        w0: the length that the policy named, before the remaining tokens, the proposal and the look
+            at the router changed it (the paper's w0).
         drafts: [M] int64 on the target's device, every proposed token d_1..d_M, verified or not. It
             is the drafter's own tensor: reading it costs a copy to the host, so read it afterwards.
     """
@@ -122,6 +126,7 @@ class RoundStats:
     w: int
     accepted: int
     committed: int
+    w0: int = 0
     explanation: Explanation | None = None
     drafts: torch.Tensor | None = field(default=None, compare=False, repr=False)
 

@@ -21,7 +21,9 @@ def profile(pair, tmp_path):
     found = pair("cycle")
     identity = pair_identity(found.target, found.draft)
     runtime = runtime_identity(torch.device("cpu"), torch.float32)
-    replace(PROFILE, pair=identity, runtime=runtime).save(tmp_path / "p.json")
+    experts = (tuple(float(n) for n in range(9)),) * 16  # as many as a token of this pair has
+    fitting = replace(PROFILE, pair=identity, runtime=runtime, n_all_given=experts)
+    fitting.save(tmp_path / "p.json")
     return tmp_path / "p.json"
 
 
@@ -57,7 +59,29 @@ def test_a_system_that_weighs_nothing_has_little_to_say(command, pair, system):
     got = command("generate", "to x", "--raw", "-n", "9", "--system", system, "--explain",
                   *pair("cycle").options)  # fmt: skip
     assert "round 1: w0" in got.err
+    assert f"  why        a fixed length of {system[-1] if system != 'ar' else 1}\n" in got.err
     assert "score" not in got.err
+
+
+@pytest.mark.parametrize(
+    ("system", "why"),
+    [
+        ("hybridspec", "then one more draft, by layer 0's experts"),
+        ("hybridspec+shrink:2", "then up to 2 more drafts or fewer"),
+        ("nominal-only", "tokens a ms"), ("dcut", "of the round alone, of w = 4, 8, 12, 16"),
+        ("evict", "of the round alone, of every length"), ("specdecpp:0.4", "p is 0.6 or more"),
+        ("vllm-adaptive", "the proposals before this one"), ("ema", "were accepted a round"),
+        ("cascade", "a trial of w = 1"), ("auto", "tokens a ms of late"),
+        ("auto+correct", "eta = 0.0000"),
+    ],
+)  # fmt: skip
+def test_every_system_says_what_it_goes_by(command, pair, profile, system, why):
+    got = command("generate", "to x", "--raw", "-n", "12", "--system", system, "--explain",
+                  "--profile", str(profile), *pair("cycle").options)  # fmt: skip
+    assert got.code == 0, got.err
+    assert why in got.err
+    weighs = system.partition(":")[0] not in ("specdecpp", "vllm-adaptive", "ema", "cascade")
+    assert ("  score " in got.err) == weighs
 
 
 def test_nothing_is_said_unasked(command, pair):

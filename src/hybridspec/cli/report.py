@@ -88,6 +88,8 @@ def explanation(answer: Generation) -> Iterator[str]:
             continue
         new = "" if why.new_experts is None else f", the next input adds {why.new_experts} experts"
         yield f"round {number}: w0 {why.w0}, Stage 0 {why.u}{new}; w {r.w}, A {r.accepted}"
+        if why.reason:
+            yield f"  why        {why.reason}"
         rows = {
             "draft": range(1, len(why.confidence) + 1), "confidence": why.confidence,
             "p": why.prefix, "w": [*why.scores], "score": why.scores.values(),

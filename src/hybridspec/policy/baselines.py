@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -67,6 +68,16 @@ class RatioPolicy(Uncorrected):
         ratio = expected_tokens(prefix)[at - 1] / self.cost[at]
         return Choice(reachable[int(ratio.argmax())], prefix)
 
+    def scores(self, prefix: Sequence[float]) -> dict[int, float]:
+        """G(w) / C(w), tokens a ms, of every length among the choices, given p_1..p_M."""
+        tokens, cost = list(accumulate(prefix, initial=1.0)), self.cost.tolist()
+        return {w: tokens[w - 1] / cost[w] for w in self.lengths if w <= len(tokens)}
+
+    def reason(self) -> str:
+        """What it goes by."""
+        which = "every length" if len(self.lengths) > 4 else f"w = {_listed(self.lengths)}"
+        return f"the highest G(w) / C(w), tokens a ms of the round alone, of {which}"
+
 
 @dataclass(frozen=True)
 class ThresholdPolicy(Uncorrected):
@@ -85,6 +96,14 @@ class ThresholdPolicy(Uncorrected):
         prefix = _prefix(self.conditional, proposal)
         drafts = int((prefix >= 1 - self.threshold).sum())  # prefix never grows: the first ones
         return Choice(max(SHORTEST, 1 + drafts), prefix)
+
+    def reason(self) -> str:
+        """What it goes by."""
+        return f"the drafts whose p is {1 - self.threshold:g} or more, and at least one"
+
+
+def _listed(lengths: Sequence[int]) -> str:
+    return ", ".join(map(str, lengths))
 
 
 def _prefix(conditional: Acceptance, proposal: Proposal) -> Tensor:
@@ -138,6 +157,10 @@ class EmaPolicy(Uncorrected):
         self._rounds += 1
         if self._rounds > self.warm_up and self._rounds % self.every == 0:
             self._drafts = self._choose()
+
+    def reason(self) -> str:
+        """What it goes by."""
+        return f"{self._drafts} drafts, since {self._mean:.1f} were accepted a round of late"
 
     def _choose(self) -> int:
         wanted = _first_at_least(self.candidates, self._mean + 0.5)
@@ -195,6 +218,12 @@ class CascadePolicy(Uncorrected):
             tokens, time = self._spent.setdefault(w, [0.0, 0.0])
             self._spent[w] = [tokens + accepted + 1, time + seconds]
 
+    def reason(self) -> str:
+        """What it goes by."""
+        if self._testing:
+            return f"a trial of w = {self.drafts() + 1}, {self.trial} rounds each"
+        return f"the length with most tokens a second in its trial, {len(self._queue)} rounds more"
+
     def _turn(self) -> None:
         """Begin trials, or having ended them the winner's reign."""
         if self._testing and self._spent:
@@ -244,3 +273,7 @@ class LaggedRatioPolicy(Uncorrected):
         expected = expected_tokens(past.cumprod(-1))[: len(now) + 1]
         ratio = expected / self.cost[1 : len(expected) + 1]
         return Choice(1 + int(ratio[1:].argmax()) + 1)
+
+    def reason(self) -> str:
+        """What it goes by."""
+        return "the highest G(w) / C(w) of the proposals before this one, the older ones less"

@@ -67,6 +67,15 @@ class ThroughputPolicy:
         """G(w) - rho C(w) of every length from 2, given p_1..p_M."""
         return host.scores(prefix, self._costs, self.rho)
 
+    def reason(self) -> str:
+        """What it goes by."""
+        form = f"the highest G(w) - rho C(w), rho = {self.rho:.3f} tokens a ms"
+        if self.tables is None:
+            return form
+        again = "one more draft" if self._papers_form else f"up to {self.ahead} more drafts"
+        fewer = " or fewer" if self.shrink else ""
+        return f"{form}; then {again}{fewer}, by layer 0's experts"
+
     def correct(self, choice: Choice, experts: Tensor) -> int:
         """w_c by equation 6, from layer 0's experts [u, k]; by its wider form where asked."""
         w0, prefix, rho = choice.w0, choice.prefix, self.rho

@@ -29,6 +29,7 @@ class LengthPolicy(Protocol):
     """Chooses how many inputs a round verifies (paper Algorithm 1, lines 2 to 5).
 
     A policy that learns has `observe(w, accepted, seconds)` besides; each finished round is told.
+    One that can say what it goes by has `reason()`, in words, and `scores(prefix)`, by length.
 
     Attributes:
         longest: the largest length it may choose; 1 needs no drafter.
@@ -89,3 +90,7 @@ class FixedLength(Uncorrected):
     def select(self, proposal: Proposal | None) -> Choice:
         """The fixed length."""
         return Choice(self.length or self.longest)
+
+    def reason(self) -> str:
+        """What it goes by."""
+        return f"a fixed length of {self.length or self.longest}"

@@ -137,6 +137,16 @@ class OnlinePolicy(Uncorrected):
         """G(w) - rho C(w) of every length from 1, given p_1..p_M."""
         return scores(prefix, self._costs, self.rate, shortest=1)
 
+    def reason(self) -> str:
+        """What it goes by."""
+        if self.engagement.rest:
+            return f"rests for {self.engagement.rest} plain rounds: speculation gained less lately"
+        if self._conditional is None:
+            return "nothing was drafted"
+        if self._rounds % EXPLORE == EXPLORE - 1:
+            return f"the whole block, to see how late drafts fare (one round in {EXPLORE})"
+        return f"the highest G(w) - rho C(w), rho = {self.rate:.3f} tokens a ms of late"
+
     @property
     def rate(self) -> float:
         """rho as it is now: tokens a predicted ms. A machine that is slower throughout changes rho

@@ -98,6 +98,13 @@ class CorrectedOnlinePolicy(OnlinePolicy):
         self._unused = max(0, len(rows) - w)
         return w
 
+    def reason(self) -> str:
+        """What it goes by."""
+        said = super().reason()
+        if self.engagement.rest or self._conditional is None:
+            return said
+        return f"{said}; then one more draft by layer 0's experts, eta = {self.expert_cost.eta:.4f}"
+
     def observe(self, w: int, accepted: int, seconds: float) -> None:
         """Learn from a finished round of w inputs."""
         if self._conditional is not None:

@@ -14,7 +14,7 @@ def explain(
 ) -> Explanation:
     """What a round's policy saw: experts [u, k] are layer 0's."""
     prefix = _numbers(choice.prefix)
-    scores = getattr(policy, "scores", None)
+    scores, reason = getattr(policy, "scores", None), getattr(policy, "reason", None)
     u = len(experts)
     return Explanation(
         confidence=_numbers(proposal.confidence if proposal else None),
@@ -24,6 +24,7 @@ def explain(
         w0=choice.w0,
         u=u,
         new_experts=int(new_experts(experts, choice.w0)) if u > choice.w0 else None,
+        reason="" if reason is None else reason(),
     )
 
 

@@ -81,7 +81,7 @@ class Rounds:
         self._extend(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
         kept = proposal.tokens if proposal is not None and sequence.keep_drafts else None
-        stats = RoundStats(w=w, accepted=verdict.accepted, committed=m, drafts=kept)
+        stats = RoundStats(w, verdict.accepted, m, choice.w0, drafts=kept)
         if sequence.explain:
             why = explain(policy, proposal, choice, stage0.experts)
             stats = replace(stats, explanation=why)
