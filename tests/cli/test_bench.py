@@ -47,6 +47,15 @@ def test_speed_help_is_the_benchs_own():
     assert "--systems A,B" in result.output
 
 
+def test_profile_is_a_verb_with_the_benchs_own_help(tmp_path):
+    result = invoke("profile", "--help")
+    assert result.exit_code == 0
+    assert "usage: hybridspec bench profile" in result.output
+    result = invoke("profile", "--lengths", 99, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "Error: --lengths is 99" in result.output
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
 def test_bench_lists_its_verbs(arguments):
     result = invoke(*arguments)

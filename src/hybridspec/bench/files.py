@@ -13,6 +13,8 @@ from hybridspec.errors import RequestError
 
 SCHEMA = "hybridspec.bench.speed/1"  # of the document in
 RESULTS = "speed.json"
+COMPONENTS_SCHEMA = "hybridspec.bench.profile/1"  # of the document in
+COMPONENTS = "components.json"
 LOCK = "speed.lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 

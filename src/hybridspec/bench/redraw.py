@@ -1,4 +1,4 @@
-"""The pictures of a finished bench, from its DIR/speed.json alone: no torch, no checkpoint."""
+"""Pictures of what is on disk: results of `bench speed` and `bench profile`, and calibrations."""
 
 from __future__ import annotations
 
@@ -7,46 +7,80 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench import plot
-from hybridspec.bench.files import RESULTS, SCHEMA
+from hybridspec.bench.files import COMPONENTS, COMPONENTS_SCHEMA, RESULTS, SCHEMA
 from hybridspec.errors import RequestError
 
+CALIBRATION = "hybridspec.profile/"  # its schemas begin so; the reader of profiles knows which
+MOST_BYTES = 256 << 20
 # What a document that is not quite ours raises: reading it, or looking for what it lacks.
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+EXPECTED = (
+    f"Expected a folder with {RESULTS} of `hybridspec bench speed` or {COMPONENTS} of `hybridspec "
+    "bench profile`, or the file of a calibration profile."
+)
 
 
-def redraw(folder: Path) -> list[Path]:
-    """Draw what `folder`/speed.json holds into `folder`. Returns and raises as `plot.draw`.
+def redraw(path: Path) -> list[Path]:
+    """Draw all that `path` holds, beside it. Returns and raises as `plot.draw`.
+
+    Args:
+        path: a folder that `bench speed --out` or `bench profile --out` filled, a file of theirs,
+            or a calibration profile.
 
     Raises:
-        RequestError: no such file, or not the results of a bench.
+        RequestError: none of these. ProfileError: a calibration profile that is damaged.
     """
     plot.check_matplotlib()
-    path = folder / RESULTS
-    results = _read(path)
+    return [picture for file in _files(path) for picture in _draw(file)]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = [path / name for name in (RESULTS, COMPONENTS) if (path / name).is_file()]
+    if not found:
+        what = "holds neither" if path.is_dir() else "is no folder and no file"
+        raise RequestError(f"{path} {what}. {EXPECTED}")
+    return found
+
+
+def _draw(path: Path) -> list[Path]:
+    document = _read(path)
+    schema = document.get("schema")
+    if isinstance(schema, str) and schema.startswith(CALIBRATION):
+        return _draw_calibration(path)
+    draw = {SCHEMA: plot.draw, COMPONENTS_SCHEMA: plot.draw_components}.get(str(schema))
+    if draw is None:
+        raise _foreign(path, f"its schema is {str(schema)[:80]!r}")
     try:
-        return plot.draw(results, folder)
+        return draw(document, path.parent)
+    except DAMAGE as error:
+        raise _foreign(path, f"{type(error).__name__}: {error}") from None
+
+
+def _draw_calibration(path: Path) -> list[Path]:
+    from hybridspec.policy.profile import load_profile
+
+    profile = load_profile(path)
+    try:
+        return plot.draw_calibration(profile, path.with_suffix(""))
     except DAMAGE as error:
         raise _foreign(path, f"{type(error).__name__}: {error}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        results = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES)
+        document = json.loads(text)
     except OSError as error:
-        raise RequestError(
-            f"{path} cannot be read: {error.strerror}. Expected a folder that `hybridspec bench "
-            "speed --out` has filled."
-        ) from None
+        raise RequestError(f"{path} cannot be read: {error.strerror}. {EXPECTED}") from None
     except DAMAGE:
         raise _foreign(path, "no JSON") from None
-    found = results.get("schema") if isinstance(results, dict) else None
-    if found != SCHEMA:
-        raise _foreign(path, f"its schema is {found!r}, not {SCHEMA!r}")
-    return dict(results)
+    if not isinstance(document, dict):
+        raise _foreign(path, "no JSON object")
+    return document
 
 
 def _foreign(path: Path, why: str) -> RequestError:
-    return RequestError(
-        f"{path} does not hold the results of a speed bench ({why}). Measure anew with another "
-        "--out."
-    )
+    return RequestError(f"{path} does not hold what can be drawn ({why}). {EXPECTED}")

@@ -41,14 +41,15 @@ class Capture:
         """
         slot = self.state.slot(tap_layers=self.drafter.config.target_layer_ids)
         drafter_slot = self.drafter_state.slot()
-        anchor = self._prefill(prompt, slot, drafter_slot)
+        anchor = self.prefill(prompt, slot, drafter_slot)
         rounds: list[tuple[Proposal, int, Tensor]] = []
         while anchor not in stop and len(rounds) < max_tokens - 1:
             proposal, accepted, experts, anchor = self._round(anchor, slot, drafter_slot)
             rounds.append((proposal, accepted, experts))
         return self._trace(number, rounds)
 
-    def _prefill(self, prompt: list[int], slot: TargetSlot, drafter_slot: DrafterSlot) -> int:
+    def prefill(self, prompt: list[int], slot: TargetSlot, drafter_slot: DrafterSlot) -> int:
+        """Run prompt ids into fresh slots; the target's first token."""
         for part in torch.tensor(prompt, device=self.target.device).split(PREFILL_CHUNK):
             out = self.target.prefill(part, slot)
             assert out.features is not None

@@ -31,16 +31,28 @@ def speed(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "hybridspec bench speed"))
 
 
+@app.command("profile", context_settings=PASS_ALL, add_help_option=False)
+def profile(context: typer.Context) -> None:
+    """Time verification calls by component and length (see `profile --help`)."""
+    from hybridspec.bench.profile import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench profile"))
+
+
 @app.command("plot")
 def plot(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where `bench speed` wrote speed.json.")
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="Folder of `bench speed` or `bench profile`, or a calibration profile.",
+        ),
     ],
 ) -> None:
-    """Draw the pictures of a finished bench (again), from its speed.json alone."""
+    """Draw the pictures of what is on disk (again), beside it; nothing is measured."""
     from hybridspec.bench.redraw import redraw
 
-    for picture in redraw(folder):
+    for picture in redraw(path):
         write(f"Drew {picture}\n")
 
 

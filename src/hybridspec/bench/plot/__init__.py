@@ -1,4 +1,5 @@
-"""Pictures of the results: speed-up by category and by w, acceptance, the cost of a round by w.
+"""Pictures of the results: speed-up by category and by w, acceptance, the cost of a round by w; of
+a profile by verification length; and of a calibration.
 
 matplotlib is an extra: `pip install hybridspec[plot]`. Every picture shows all systems that have
 what it shows, names those that have not, and says on which machine it was measured.
@@ -6,10 +7,17 @@ what it shows, names those that have not, and says on which machine it was measu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridspec.errors import HybridSpecError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hybridspec.policy.profile import Profile
 
 
 def check_matplotlib() -> None:
@@ -37,9 +45,7 @@ def draw(results: dict[str, Any], out: Path) -> list[Path]:
         HybridSpecError: no matplotlib, or a folder that cannot be written.
     """
     check_matplotlib()
-    from matplotlib import rc_context
-
-    from hybridspec.bench.plot import acceptance, canvas, cost, lengths, speedup
+    from hybridspec.bench.plot import acceptance, cost, lengths, speedup
 
     pictures = {
         "speedup": speedup.draw,
@@ -47,6 +53,48 @@ def draw(results: dict[str, Any], out: Path) -> list[Path]:
         "acceptance": acceptance.draw,
         "round_cost": cost.draw,
     }
+    return _drawn({out / name: partial(picture, results) for name, picture in pictures.items()})
+
+
+def draw_components(document: dict[str, Any], out: Path) -> list[Path]:
+    """Draw `components` of a profile by verification length into `out`.
+
+    Args:
+        document: as `bench profile` writes it.
+        out: an existing folder.
+
+    Returns and raises as `draw`.
+    """
+    check_matplotlib()
+    from hybridspec.bench.plot import components
+
+    return _drawn({out / "components": partial(components.draw, document)})
+
+
+def draw_calibration(profile: Profile, stem: Path) -> list[Path]:
+    """Draw STEM.reliability and STEM.cost of a calibration profile.
+
+    Returns and raises as `draw`. Reliability is left out where the calibration had too few prompts
+    to judge it.
+    """
+    check_matplotlib()
+    from hybridspec.bench.plot import calibration
+
+    pictures = {"reliability": calibration.reliability, "cost": calibration.cost}
+    return _drawn(
+        {
+            stem.with_name(f"{stem.name}.{name}"): partial(picture, profile)
+            for name, picture in pictures.items()
+        }
+    )
+
+
+def _drawn(pictures: Mapping[Path, Callable[[], Figure | None]]) -> list[Path]:
+    """The PNG files of those that show something, by the stems of their files."""
+    from matplotlib import rc_context
+
+    from hybridspec.bench.plot import canvas
+
     with rc_context(canvas.STYLE):
-        figures = {name: picture(results) for name, picture in pictures.items()}
-        return [canvas.save(f, out / name) for name, f in figures.items() if f is not None]
+        figures = {stem: picture() for stem, picture in pictures.items()}
+        return [canvas.save(f, stem) for stem, f in figures.items() if f is not None]

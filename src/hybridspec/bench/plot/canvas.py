@@ -39,8 +39,12 @@ def paper(width: float, height: float, columns: int = 1, **how: Any) -> tuple[Fi
 
 def caption(figure: Figure, results: dict[str, Any], notes: Sequence[str] = ()) -> None:
     """Below the picture: notes, such as what is not in it and why, the machine, what was run."""
+    foot(figure, [*notes, _machine(results), _work(results)])
+
+
+def foot(figure: Figure, sentences: Sequence[str]) -> None:
+    """Sentences below the picture, a new line each."""
     letters = int(LETTERS * figure.get_figwidth())
-    sentences = [*notes, _machine(results), _work(results)]
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
     figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7, color="#444444")
 
