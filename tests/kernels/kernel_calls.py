@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hybridspec.kernels.gdn import exact
 from hybridspec.kernels.gdn.config import GDNConfig
+from hybridspec.kernels.linear import product
 
 # key heads, value heads, dk, dv
 GDN = {"pair": (4, 8, 32, 32), "35b": (16, 32, 128, 128), "122b": (16, 64, 128, 128)}
@@ -29,8 +30,28 @@ def gdn_exact(
     exact.commit(state, *(t.expand(30, *t.shape) for t in (z, k, alpha)), length)
 
 
+# hidden, value heads, dv, rows of the joint GDN projection, vocabulary
+LINEAR = {
+    "pair": (320, 8, 32, 784, 8192),
+    "35b": (2048, 32, 128, 12352, 248320),
+    "122b": (3072, 64, 128, 20608, 248320),
+}
+
+
+def linear(hidden: int, heads: int, size: int, joint: int, vocabulary: int) -> None:
+    half = torch.bfloat16
+    x, factor = empty(16, hidden, dtype=half), empty(hidden)
+    for rows in (joint, vocabulary):
+        w, y = empty(rows, hidden, dtype=half), empty(16, rows, dtype=half)
+        product.norm_product(x, factor, 1e-6, w, y)
+        product.product(x, w, y)
+    o, gate, w = empty(16, heads, size), empty(16, joint, dtype=half), empty(hidden, heads * size)
+    product.gated_product(o, gate, empty(size), 1e-6, w.to(half), x, x)
+
+
 CALLS: dict[str, Callable[[], None]] = {
-    f"gdn exact {name}": lambda shape=shape: gdn_exact(*shape) for name, shape in GDN.items()
+    **{f"gdn exact {name}": lambda shape=shape: gdn_exact(*shape) for name, shape in GDN.items()},
+    **{f"linear {name}": lambda shape=shape: linear(*shape) for name, shape in LINEAR.items()},
 }
 # A state of 64 KiB in the registers of one warp: it must spill, or the reports say nothing.
 CONTROL = {"control": lambda: gdn_exact(*GDN["35b"], GDNConfig(128, 1))}

@@ -55,9 +55,11 @@ def source(launch: Launch) -> ASTSource:
         if isinstance(value, torch.Tensor):
             signature[parameter.name] = NAMES[value.dtype]
             hints[(i,)] = [["tt.divisibility", 16]]
-        elif parameter.is_constexpr or value == 1:
+        elif parameter.is_constexpr or value is None or value == 1:
             signature[parameter.name] = "constexpr"
             constants[(i,)] = value
+        elif isinstance(value, float):
+            signature[parameter.name] = "fp32"
         else:
             signature[parameter.name] = "i32"
             if value % 16 == 0:

@@ -1,0 +1,27 @@
+"""Products of a few rows in plain torch: the law that `product.py` must obey."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def product(x: Tensor, w: Tensor, residual: Tensor | None = None) -> Tensor:
+    """x [T, K] by w [N, K] -> [T, N], on top of `residual` [T, N] where there is one."""
+    y = F.linear(x, w)
+    return y if residual is None else residual + y
+
+
+def norm_product(x: Tensor, factor: Tensor, eps: float, w: Tensor) -> Tensor:
+    """The product of a root-mean-square normalised x [T, K]; `factor` [K] multiplies it."""
+    scale = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return F.linear(x * scale * factor, w)
+
+
+def gated_product(
+    o: Tensor, gate: Tensor, factor: Tensor, eps: float, w: Tensor, residual: Tensor
+) -> Tensor:
+    """residual [T, N] and the product of GDN outputs o [T, H, d], each head normalised, times
+    `factor` [d] and silu(gate [T, H, d])."""
+    scale = (o.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return residual + F.linear((o * scale * factor * F.silu(gate)).flatten(1), w)
