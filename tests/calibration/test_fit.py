@@ -16,6 +16,7 @@ from hybridspec.calibration.cost import (
 )
 from hybridspec.calibration.fit import (
     CalibrationError,
+    check_suffices,
     fit_acceptance,
     fit_curves,
     fit_temperatures,
@@ -77,13 +78,18 @@ def test_rounds_that_were_cut_are_left_out_and_labels_are_not_censored():
     assert (labels(cut).sum(1) == trace.accepted).all()
 
 
-def test_too_few_rounds_names_the_position_and_how_many_more():
+def test_too_few_rounds_names_every_position_and_how_many_more():
     trace, _ = simulated(60, 4)
     accepted = np.zeros(60, np.int16)
-    accepted[:10] = 1
+    accepted[:10] = 2
     few = Trace(trace.prompt, trace.left, trace.confidence, trace.entropy, accepted, trace.experts)
-    with pytest.raises(CalibrationError, match=r"Only 10 rounds reach draft 2.*20 more"):
-        fit_curves(few)
+    with pytest.raises(CalibrationError) as refused:
+        check_suffices(few)
+    assert str(refused.value) == (
+        "Too few rounds reach some drafts; a curve needs 30 a draft, that is 20 more at draft 2 "
+        "(10), 20 more at draft 3 (10), 30 more at draft 4 (0), 30 more at draft 5 (0), 30 more at "
+        "draft 6 (0). Capture more prompts or longer answers."
+    )
 
 
 def test_temperatures_undo_a_known_scaling():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hybridspec.calibration import calibrate as pipeline
 from hybridspec.calibration.calibrate import Plan, calibrate
 from hybridspec.calibration.fit import CalibrationError
+from hybridspec.calibration.kept import add_row
 from hybridspec.calibration.rounds import variants
+from hybridspec.calibration.slopes import Slopes
 from hybridspec.core import SamplingParams
 from hybridspec.policy.profile import load_profile
 from scripted import RIGHT, scripted_engine
@@ -18,7 +22,7 @@ pytest.importorskip("sklearn", reason="calibration's own extra is not installed"
 PAIR = {"target": "a" * 64, "drafter": "b" * 64}
 ABOUT = {"pair": PAIR, "runtime": {"device": "cpu", "dtype": "float32"}, "prompts_sha256": "c"}
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2, 6]]
-PLAN = Plan(PROMPTS, 150, 1, 12, ("exact",), ABOUT)
+PLAN = Plan(PROMPTS, 150, 1, 12, ("exact",), ABOUT, names=("first", "second"))
 
 
 @pytest.fixture
@@ -44,6 +48,11 @@ def test_a_calibration_writes_a_profile_that_loads(engine, tmp_path):
     assert len(again.n_all_mean) == 16
     assert len(again.draft_ms) == 15
     assert again.data["prompts_sha256"] == "c"
+    swept = again.data["static_tokens_per_second"]["exact/eager"]
+    assert "16" in swept
+    assert len(swept) <= 4
+    assert str(cost.static) == max(swept, key=swept.__getitem__)
+    assert json.loads((tmp_path / "work" / "prompts.json").read_text()) == ["first", "second"]
     assert again.acceptance().block == 15
 
 
@@ -58,14 +67,15 @@ def test_what_is_done_is_not_run_again(engine, tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         calibrate(engine, PLAN, work, stop_late)
-    lines = (work / "rounds-exact.jsonl").read_text().splitlines()
+    rounds = next(work.glob("times-*")) / "rounds-exact.jsonl"
+    lines = rounds.read_text().splitlines()
     assert len(lines) == 20  # plain decoding, 15 lengths, 4 smaller draft calls
     # an interruption in the middle of a line leaves a half
-    (work / "rounds-exact.jsonl").write_text("\n".join(lines[:-1]) + "\n[0, 1")
+    rounds.write_text("\n".join(lines[:-1]) + "\n[0, 1")
     made = {p: p.stat().st_mtime_ns for p in work.glob("trace-*.npz")}
     calibrate(engine, PLAN, work, seen.append)
     assert {p: p.stat().st_mtime_ns for p in work.glob("trace-*.npz")} == made
-    rows = (work / "rounds-exact.jsonl").read_text().splitlines()
+    rows = rounds.read_text().splitlines()
     assert rows[:19] == lines[:19]
     assert {tuple(json.loads(row)[1:3]) for row in rows} == set(variants(16))
 
@@ -76,6 +86,73 @@ def test_a_work_folder_of_other_settings_is_refused(engine, tmp_path):
     (work / "about.json").write_text("{}")
     with pytest.raises(CalibrationError, match="a calibration with other settings"):
         calibrate(engine, PLAN, work, print)
+
+
+@pytest.fixture
+def quick(engine, monkeypatch):
+    """Slopes and fits take most of the time and are tested elsewhere."""
+    slopes = Slopes(0.1, 0.0, 1.0, {})
+    counted = []
+    monkeypatch.setattr(pipeline, "measure_slopes", lambda engine: counted.append(1) or slopes)
+    monkeypatch.setattr(pipeline, "fit_profile", lambda *fitted: fitted)
+    return counted
+
+
+def measured(work):
+    """Times by path, to see what was measured again."""
+    return {p: p.stat().st_mtime_ns for p in work.rglob("*") if p.suffix in (".npz", ".jsonl")}
+
+
+def test_other_threads_are_timed_again_and_nothing_is_captured_again(engine, tmp_path, quick):
+    work = tmp_path / "work"
+    two = replace(PLAN, machine={"runtime": {"threads": "2"}})
+    calibrate(engine, two, work, lambda step: None)
+    first = measured(work)
+    one = replace(PLAN, machine={"runtime": {"threads": "1"}})
+    calibrate(engine, one, work, lambda step: None)
+    both = measured(work)
+    assert {p: both[p] for p in first} == first
+    assert len(list(work.glob("times-*"))) == 2
+    calibrate(engine, two, work, lambda step: None)  # back again: all of it is there
+    assert measured(work) == both
+    assert len(quick) == 2  # slopes: once for each number of threads
+
+
+def test_another_verifier_is_timed_alone(engine, tmp_path, quick):
+    work = tmp_path / "work"
+    calibrate(engine, PLAN, work, lambda step: None)
+    first = measured(work)
+    more = replace(PLAN, verifiers=("exact", "block"))
+    _, costs, *_ = calibrate(engine, more, work, lambda step: None)
+    assert set(costs) == {"exact/eager", "block/eager"}
+    after = measured(work)
+    assert {p: after[p] for p in first} == first
+    assert {p.name for p in after.keys() - first.keys()} == {"rounds-block.jsonl"}
+    assert len(quick) == 1
+
+
+def test_too_few_rounds_are_said_before_anything_is_timed(engine, tmp_path):
+    engine.drafter.script([], ())  # random proposals
+    steps: list[str] = []
+    with pytest.raises(CalibrationError, match=r"more at draft 15|All drafts were rejected"):
+        calibrate(engine, PLAN, tmp_path / "work", steps.append)
+    assert {step.partition(",")[0] for step in steps} == {"capture"}
+
+
+def full(*args, **kwargs):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_names_the_file(engine, tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(CalibrationError, match=r"trace-0000.npz cannot be written: No space"):
+        calibrate(engine, PLAN, work, print)
+    assert not list(work.glob("trace*"))
+    monkeypatch.undo()
+    monkeypatch.setattr("pathlib.Path.open", full)
+    with pytest.raises(CalibrationError, match=r"rounds-exact.jsonl cannot be written: No space"):
+        add_row(work / "rounds-exact.jsonl", (1, 2))
 
 
 def test_reliability_is_reported_on_prompts_the_fit_did_not_see(engine, tmp_path):

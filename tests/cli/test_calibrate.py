@@ -31,8 +31,9 @@ def test_too_little_says_what_is_missing(command, pair, prompts, tmp_path):
     got = command("calibrate", "--prompts", str(prompts("a", "b")), "--out", str(out), *SIZES,
                   *pair("random").options)  # fmt: skip
     assert got.code == 2
-    assert "rounds reach draft" in got.err
-    assert "more. Capture more prompts or longer answers." in got.err
+    assert "All drafts were rejected" in got.err
+    assert "check that the drafter belongs to the target" in got.err
+    assert "rounds, exact" not in got.err  # said before anything was timed
     assert not out.exists()
     assert (tmp_path / "p.json.work").is_dir()  # what was captured is kept
 
@@ -42,11 +43,12 @@ def test_a_profile_is_written_and_used(command, pair, prompts, tmp_path, monkeyp
     out = tmp_path / "p.json"
     fitted = []
 
-    def fit(trace, costs, slopes, about):
+    def fit(trace, costs, slopes, about, sweeps):
         fitted.append((len(trace), sorted(costs), slopes.draft_ms > 0))
         return _profile(about)
 
     monkeypatch.setattr(pipeline, "fit_profile", fit)
+    monkeypatch.setattr(pipeline, "check_suffices", lambda trace: None)
     options = pair("random").options
     got = command("calibrate", "--prompts", str(prompts("a", "b")), "--out", str(out), *SIZES,
                   *options)  # fmt: skip

@@ -21,6 +21,7 @@ from hybridspec.calibration.fit import (
 from hybridspec.calibration.measure import Variant, typical_rounds
 from hybridspec.calibration.rounds import Samples
 from hybridspec.calibration.slopes import Slopes
+from hybridspec.calibration.sweep import Sweep, fastest
 from hybridspec.calibration.trace import CalibrationError, Trace
 from hybridspec.policy.acceptance import AcceptanceModel
 from hybridspec.policy.objective import best_rate
@@ -32,7 +33,11 @@ Times = Mapping[Variant, float]  # ms a round
 
 
 def fit_profile(
-    trace: Trace, costs: Mapping[str, Samples], slopes: Slopes, about: Mapping[str, Any]
+    trace: Trace,
+    costs: Mapping[str, Samples],
+    slopes: Slopes,
+    about: Mapping[str, Any],
+    sweeps: Mapping[str, Sweep] | None = None,
 ) -> Profile:
     """All fits of a dense trace and measured costs.
 
@@ -41,6 +46,8 @@ def fit_profile(
         costs: timed rounds by "verifier/launcher".
         slopes: as measured.
         about: `pair` and `runtime` of the profile, and what else its data shall say.
+        sweeps: measured fixed lengths by "verifier/launcher"; where there are none, the best fixed
+            length is taken from the fitted cost.
 
     Raises:
         CalibrationError: too few rounds.
@@ -51,21 +58,40 @@ def fit_profile(
     times = {name: typical_rounds(samples) for name, samples in costs.items()}
     draft_ms = _draft_ms(next(iter(times.values())), slopes.draft_ms, trace.drafts)
     mean, given = expert_tables(walked)
+    fitted = {name: _cost(ms, trace, prefix, draft_ms) for name, ms in times.items()}
+    for name, sweep in (sweeps or {}).items():
+        fitted[name] = replace(fitted[name], static=fastest(sweep))
     return Profile(
         pair=dict(about["pair"]),
         runtime=dict(about["runtime"]),
         curves_x=_rows(model.curves.x),
         curves_y=_rows(model.curves.y),
         weights=tuple(model.weights.tolist()),
-        cost={name: _cost(ms, trace, prefix, draft_ms) for name, ms in times.items()},
+        cost=fitted,
         draft_ms=draft_ms,
         s_ms=slopes.s_ms,
         eta_ms=slopes.eta_ms,
         n_all_mean=tuple(mean.tolist()),
         n_all_given=_rows(given),
         temperatures=tuple(fit_temperatures(trace).tolist()),
-        data=_data(trace, len(walked)) | slopes.data | dict(about),
+        data=_data(trace, len(walked)) | slopes.data | _swept(sweeps or {}) | dict(about),
     )
+
+
+def _swept(sweeps: Mapping[str, Sweep]) -> dict[str, Any]:
+    """What the sweeps measured, for people: tokens a second by length."""
+    rates = {
+        name: {str(w): tokens / max(seconds, 1e-9) for w, (tokens, seconds) in sweep.items()}
+        for name, sweep in sweeps.items()
+    }
+    return {"static_tokens_per_second": rates}
+
+
+def screening(trace: Trace, samples: Samples, slopes: Slopes) -> dict[int, float]:
+    """Tokens a ms of every fixed length, by the fitted cost of one runtime's rounds."""
+    times = typical_rounds(samples)
+    draft_ms = _draft_ms(times, slopes.draft_ms, trace.drafts)
+    return fixed_rates(trace, _quadratic(times, trace.drafts)[1], draft_ms)
 
 
 def _data(trace: Trace, rounds: int) -> dict[str, Any]:
@@ -103,10 +129,8 @@ def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[floa
     The drafter's time is the fixed part: it is paid at any length (appendix A.2). A drafter that
     may be asked for fewer drafts is asked for as many as give the best rate.
     """
-    drafts = len(draft_ms)
-    ms = {w: time for (w, m), time in sorted(times.items()) if m == drafts}
-    plain = times[0, 0]
-    fit = fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
+    drafts, plain = len(draft_ms), times[0, 0]
+    ms, fit = _quadratic(times, drafts)
     static = best_fixed(trace, fit, draft_ms)
     cost = Cost(ms, fit.coefficients, draft_ms[-1], plain, 1.0, static, drafts)
     curve = cost.target_curve(prefix.shape[1] + 1).double()
@@ -117,19 +141,31 @@ def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[floa
     return replace(cost, rho=rates[best], drafts=best)
 
 
+def _quadratic(times: Times, drafts: int) -> tuple[dict[int, float], Quadratic]:
+    """Ms by length where the drafter is asked for a whole block, and the fit to them."""
+    ms = {w: time for (w, m), time in sorted(times.items()) if m == drafts}
+    return ms, fit_quadratic(np.array([*ms]), np.array([*ms.values()]))
+
+
 def best_fixed(trace: Trace, round_ms: Quadratic, draft_ms: Sequence[float]) -> int:
-    """The length with the most tokens a ms where every round has it, and asks for no more drafts.
+    """The fixed length with the most tokens a ms by the fitted cost, ties to the shorter."""
+    rates = fixed_rates(trace, round_ms, draft_ms)
+    return max(rates, key=lambda w: rates[w])
+
+
+def fixed_rates(trace: Trace, round_ms: Quadratic, draft_ms: Sequence[float]) -> dict[int, float]:
+    """Tokens a ms where every round has one length, and asks for no more drafts, by length.
 
     By the fitted cost, since one odd time misleads.
     """
     lengths = np.arange(2, trace.drafts + 2)
     ms = round_ms(lengths) - draft_ms[-1] + np.array([draft_ms[w - 2] for w in lengths.tolist()])
-    rates = []
+    rates = {}
     for w, each in zip(lengths.tolist(), ms.tolist(), strict=True):
         at = trace.walk(w)
         tokens = np.minimum(np.minimum(trace.accepted[at] + 1, w), trace.left[at]).sum()
-        rates.append(float(tokens) / (len(at) * each))
-    return int(lengths[int(np.argmax(rates))])
+        rates[w] = float(tokens) / (len(at) * each)
+    return rates
 
 
 def _held_out(trace: Trace) -> dict[str, Any]:

@@ -1,28 +1,33 @@
 """From prompts to a profile: capture, measure, fit. Each finished step is kept and not run again.
 
-The work folder beside the profile holds a trace a prompt and a line a measured answer; they serve
-`replay` too.
+The work folder beside the profile holds a trace a prompt, which belong to the pair and serve
+`replay` too, and a folder of times for each machine and setting they were taken with.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybridspec.calibration.assemble import fit_profile
+from hybridspec.calibration.assemble import fit_profile, screening
 from hybridspec.calibration.capture import Capture
-from hybridspec.calibration.rounds import timed_rounds
-from hybridspec.calibration.slopes import measure_slopes
+from hybridspec.calibration.fit import check_suffices
+from hybridspec.calibration.kept import unwritable
+from hybridspec.calibration.rounds import Samples, timed_rounds
+from hybridspec.calibration.slopes import Slopes, measure_slopes
+from hybridspec.calibration.sweep import Sweep, measured_sweep, screened
 from hybridspec.calibration.trace import CalibrationError, Trace, joined
-from hybridspec.catalogue import LAUNCHER
+from hybridspec.catalogue import CATALOGUE, LAUNCHER
 from hybridspec.engine import Engine
 from hybridspec.model.gdn import Verifier
 from hybridspec.policy.profile import Profile
 
 Advance = Callable[[str], None]
+STATIC = CATALOGUE["static"].verifier  # on which a fixed length is swept
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,9 @@ class Plan:
         max_tokens: of each captured answer.
         timed_prompts, timed_tokens: answers measured at every length.
         verifiers: those whose cost is measured.
-        about: what identifies the run; a work folder of another one is refused.
+        about: what identifies the traces; a work folder of others is refused.
+        machine: what identifies the times; other ones are taken beside those that are there.
+        names: ids of the prompts, for comparisons with runs of the same.
     """
 
     prompts: Sequence[list[int]]
@@ -43,49 +50,64 @@ class Plan:
     timed_tokens: int
     verifiers: tuple[Verifier, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    names: Sequence[str] = ()
 
     @property
     def steps(self) -> int:
         """Calls of `advance` in a whole run."""
         timed = min(self.timed_prompts, len(self.prompts))
-        return len(self.prompts) + len(self.verifiers) * timed + 2
+        swept = len(self.prompts) if STATIC in self.verifiers else 0
+        return len(self.prompts) + len(self.verifiers) * timed + swept + 2
 
 
 def calibrate(engine: Engine, plan: Plan, work: Path, advance: Advance) -> Profile:
     """Run what the work folder lacks, then fit.
 
     Raises:
-        CalibrationError: a work folder of another calibration, or too few rounds for a fit.
+        CalibrationError: a work folder of another calibration, one that cannot be written, or too
+            few rounds for a fit.
     """
-    _claim(work, plan)
+    _claim(work, plan.about, "prompts, answer length, pair, device or dtype")
+    _write(work / "prompts.json", list(plan.names))
     trace = _captured(engine, plan, work, advance)
-    prompts, costs = plan.prompts[: plan.timed_prompts], {}
-    for verifier in plan.verifiers:
-        path = work / f"rounds-{verifier}.jsonl"
-        costs[f"{verifier}/{LAUNCHER}"] = timed_rounds(
-            engine, prompts, plan.timed_tokens, verifier, path, advance
-        )
+    check_suffices(trace)
+    times = work / f"times-{_digest(plan.machine)}"
+    _claim(times, plan.machine, "the machine, threads or sizes")
+    costs = _timed(engine, plan, times, advance)
     advance("Stage 0 and experts")
-    slopes = measure_slopes(engine)
+    slopes = _slopes(engine, times / "slopes.json")
+    sweeps = _swept(engine, plan, times, costs, trace, slopes, advance)
     advance("fits")
-    return fit_profile(trace, costs, slopes, plan.about)
+    verifiers = {"verifiers": list(plan.verifiers)}
+    return fit_profile(trace, costs, slopes, {**plan.about, **plan.machine, **verifiers}, sweeps)
 
 
-def _claim(work: Path, plan: Plan) -> None:
+def _digest(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _claim(folder: Path, about: Mapping[str, Any], what: str) -> None:
     """Make the folder this calibration's, or find that it is."""
-    about = json.dumps(dict(plan.about), sort_keys=True)
-    mark = work / "about.json"
+    mark, text = folder / "about.json", json.dumps(dict(about), sort_keys=True)
     try:
-        work.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
-            mark.write_text(about, encoding="utf-8")
-        elif mark.read_text(encoding="utf-8", errors="replace") != about:
+            mark.write_text(text, encoding="utf-8")
+        elif mark.read_text(encoding="utf-8", errors="replace") != text:
             raise CalibrationError(
-                f"{work} holds a calibration with other settings: prompts, sizes, verifiers, "
-                "threads, pair or machine. Delete it, or choose another --out."
+                f"{folder} holds a calibration with other settings: {what}. Delete it, or choose "
+                "another --out."
             )
     except OSError as error:
-        raise CalibrationError(f"{work} cannot be used: {error.strerror}.") from None
+        raise CalibrationError(f"{folder} cannot be used: {error.strerror}.") from None
+
+
+def _write(path: Path, value: Any) -> None:
+    try:
+        path.write_text(json.dumps(value), encoding="utf-8")
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def _captured(engine: Engine, plan: Plan, work: Path, advance: Advance) -> Trace:
@@ -109,3 +131,43 @@ def _kept(path: Path) -> Trace | None:
         return Trace.load(path) if path.exists() else None
     except CalibrationError:
         return None
+
+
+def _timed(engine: Engine, plan: Plan, times: Path, advance: Advance) -> dict[str, Samples]:
+    """Rounds of every length, by "verifier/launcher"."""
+    prompts, costs = plan.prompts[: plan.timed_prompts], {}
+    for verifier in plan.verifiers:
+        path = times / f"rounds-{verifier}.jsonl"
+        costs[f"{verifier}/{LAUNCHER}"] = timed_rounds(
+            engine, prompts, plan.timed_tokens, verifier, path, advance
+        )
+    return costs
+
+
+def _slopes(engine: Engine, path: Path) -> Slopes:
+    """s and eta of this machine, from before where they were measured."""
+    try:
+        return Slopes(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        slopes = measure_slopes(engine)
+        _write(path, asdict(slopes))
+        return slopes
+
+
+def _swept(
+    engine: Engine,
+    plan: Plan,
+    times: Path,
+    costs: Mapping[str, Samples],
+    trace: Trace,
+    slopes: Slopes,
+    advance: Advance,
+) -> dict[str, Sweep]:
+    """The few best fixed lengths, measured on all prompts."""
+    name = f"{STATIC}/{LAUNCHER}"
+    if name not in costs:
+        return {}
+    lengths = screened(screening(trace, costs[name], slopes))
+    path = times / f"static-{STATIC}.jsonl"
+    sweep = measured_sweep(engine, plan.prompts, plan.timed_tokens, lengths, STATIC, path, advance)
+    return {name: sweep}

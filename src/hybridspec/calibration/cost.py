@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,13 @@ class Quadratic:
     coefficients: tuple[float, float, float]
     error: float
 
-    def __call__(self, w: Floats | NDArray[np.integer]) -> Floats:
+    def __call__(self, w: Floats | NDArray[np.integer[Any]]) -> Floats:
         """The fitted values."""
         a, b, c = self.coefficients
         return a + b * w + c * np.square(w, dtype=np.float64)
 
 
-def fit_quadratic(w: NDArray[np.integer], ms: Floats) -> Quadratic:
+def fit_quadratic(w: NDArray[np.integer[Any]], ms: Floats) -> Quadratic:
     """Least squares over measured lengths (appendix A.2)."""
     c, b, a = np.polyfit(w.astype(np.float64), ms, 2)
     fitted = Quadratic((float(a), float(b), float(c)), 0.0)

@@ -34,12 +34,32 @@ def labels(trace: Trace) -> NDArray[np.bool_]:
     return mask
 
 
-def fit_curves(trace: Trace, *, fewest: int = FEWEST) -> IsotonicCurves:
-    """One isotonic curve a position, clipped to [1 / (n + 2), (n + 1) / (n + 2)] for n rounds.
+def check_suffices(trace: Trace, *, fewest: int = FEWEST) -> None:
+    """Refuse a trace that no acceptance model can be fitted to.
 
     Raises:
-        CalibrationError: fewer than `fewest` rounds reach a position.
+        CalibrationError: fewer than `fewest` rounds reach some positions, all of which are named,
+            or all drafts shared one fate.
     """
+    mask = reached(trace)
+    outcomes = set(labels(trace)[mask].tolist())
+    if len(outcomes) == 1:
+        fate = "accepted" if True in outcomes else "rejected"
+        raise CalibrationError(
+            f"All drafts were {fate}: there is nothing to fit. Capture other prompts, or check "
+            "that the drafter belongs to the target."
+        )
+    counts = mask.sum(0)
+    short = [f"{fewest - n} more at draft {i} ({n})" for i, n in enumerate(counts, 1) if n < fewest]
+    if short:
+        raise CalibrationError(
+            f"Too few rounds reach some drafts; a curve needs {fewest} a draft, that is "
+            f"{', '.join(short)}. Capture more prompts or longer answers."
+        )
+
+
+def fit_curves(trace: Trace) -> IsotonicCurves:
+    """One isotonic curve a position, clipped to [1 / (n + 2), (n + 1) / (n + 2)] for n rounds."""
     from sklearn.isotonic import IsotonicRegression
 
     mask, accepted = reached(trace), labels(trace)
@@ -47,11 +67,6 @@ def fit_curves(trace: Trace, *, fewest: int = FEWEST) -> IsotonicCurves:
     for i in range(trace.drafts):
         rows = mask[:, i]
         n = int(rows.sum())
-        if n < fewest:
-            raise CalibrationError(
-                f"Only {n} rounds reach draft {i + 1}; a curve needs {fewest}, that is "
-                f"{fewest - n} more. Capture more prompts or longer answers."
-            )
         model = IsotonicRegression(
             y_min=1 / (n + 2), y_max=(n + 1) / (n + 2), out_of_bounds="clip"
         ).fit(trace.confidence[rows, i].astype(np.float64), accepted[rows, i])
@@ -61,20 +76,18 @@ def fit_curves(trace: Trace, *, fewest: int = FEWEST) -> IsotonicCurves:
 
 
 def fit_acceptance(trace: Trace, *, fewest: int = FEWEST) -> AcceptanceModel:
-    """Isotonic curves, then the logistic model on them, over all rounds and positions at once."""
+    """Isotonic curves, then the logistic model on them, over all rounds and positions at once.
+
+    Raises:
+        CalibrationError: as `check_suffices`.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    curves = fit_curves(trace, fewest=fewest)
+    check_suffices(trace, fewest=fewest)
+    curves = fit_curves(trace)
     calibrated = curves(torch.from_numpy(trace.confidence).double())
     terms = features(calibrated, torch.from_numpy(trace.entropy).double(), trace.drafts)
     mask = reached(trace)
-    outcomes = set(labels(trace)[mask].tolist())
-    if len(outcomes) < 2:
-        fate = "accepted" if True in outcomes else "rejected"
-        raise CalibrationError(
-            f"All drafts were {fate}: there is nothing to fit. Capture other prompts, or check "
-            "that the drafter belongs to the target."
-        )
     model = LogisticRegression(C=np.inf, fit_intercept=False, max_iter=2000, tol=1e-8)
     model.fit(terms.numpy()[mask], labels(trace)[mask])
     assert model.coef_.shape == (1, len(TERMS))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hybridspec.calibration.kept import add_row, read_rows
 from hybridspec.calibration.measure import Variant
 from hybridspec.core import SamplingParams
 from hybridspec.engine import Engine
@@ -43,7 +43,7 @@ def timed_rounds(
 
     path: a line an answer, read first: what is there is not run again.
     """
-    done = _lines(path)
+    done = _done(path)
     assert engine.drafter is not None
     every = variants(engine.drafter.config.block_size)
     if not done:
@@ -55,28 +55,19 @@ def timed_rounds(
         for variant in every[first:] + every[:first]:
             if (number, variant) not in done:
                 done[number, variant] = _answer(engine, ids, tokens, variant, verifier)
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([number, *variant, *done[number, variant]]) + "\n")
+                add_row(path, (number, *variant, *done[number, variant]))
     samples: Samples = defaultdict(list)
     for (_, variant), rounds in sorted(done.items()):
         samples[variant].append(rounds)
     return dict(samples)
 
 
-def _lines(path: Path) -> dict[tuple[int, Variant], tuple[int, float]]:
-    """What was measured before. A line that an interruption cut is taken out of the file."""
-    done, kept = {}, []
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    for line in text.splitlines():
-        try:
-            number, w, drafts, rounds, seconds = json.loads(line)
-            done[int(number), (int(w), int(drafts))] = (int(rounds), float(seconds))
-        except (ValueError, TypeError):
-            continue
-        kept.append(line + "\n")
-    if path.exists():
-        path.write_text("".join(kept), encoding="utf-8")
-    return done
+def _done(path: Path) -> dict[tuple[int, Variant], tuple[int, float]]:
+    """What was measured before: rounds and seconds by prompt and variant."""
+    return {
+        (int(number), (int(w), int(drafts))): (int(rounds), seconds)
+        for number, w, drafts, rounds, seconds in read_rows(path, 5)
+    }
 
 
 def _answer(

@@ -58,7 +58,7 @@ class Trace:
         mask: NDArray[np.bool_] = self.accepted + 1 <= self.left
         return mask
 
-    def take(self, index: NDArray[np.integer] | NDArray[np.bool_]) -> Trace:
+    def take(self, index: NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Trace:
         """Some positions."""
         return Trace(**{name: array[index] for name, array in _arrays(self).items()})
 
@@ -79,11 +79,22 @@ class Trace:
                 at += min(int(self.accepted[at]), w - 1) + 1
 
     def save(self, path: Path) -> None:
-        """Write to `path`, through a file beside it: an interruption leaves the old one whole."""
+        """Write to `path`, through a file beside it: an interruption leaves the old one whole.
+
+        Raises:
+            CalibrationError: it cannot be written.
+        """
         early = path.with_name(path.name + ".part")
-        with early.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **_arrays(self))
-        early.replace(path)
+        try:
+            with early.open("wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **_arrays(self))
+            early.replace(path)
+        except OSError as error:
+            early.unlink(missing_ok=True)
+            raise CalibrationError(
+                f"{path} cannot be written: {error.strerror}. The answers before it are kept; make "
+                "room there and run the same command again."
+            ) from None
 
     @staticmethod
     def load(path: Path) -> Trace:

@@ -158,21 +158,27 @@ def _run(
     from hybridspec.calibration.calibrate import calibrate as run
 
     ids = _encoded(engine, prompts, max(sizes["max_tokens"], sizes["timed_tokens"]))
-    settings = {"prompts": len(ids), "verifiers": list(verifiers), **sizes}
-    about = _identity(engine, pair) | {"prompts_sha256": digest(prompts)} | settings
-    plan = Plan(ids, sizes["max_tokens"], sizes["timed"], sizes["timed_tokens"], verifiers, about)
+    found = _identity(engine, pair)
+    place = {name: found["runtime"][name] for name in ("device", "dtype")}
+    what = {"prompts": len(ids), "prompts_sha256": digest(prompts)}
+    about = {"pair": found["pair"], **place, **what, "max_tokens": sizes["max_tokens"]}
+    timed = {name: sizes[name] for name in ("timed", "timed_tokens")}
+    plan = Plan(
+        [*ids.values()], sizes["max_tokens"], sizes["timed"], sizes["timed_tokens"], verifiers,
+        about=about, machine={"runtime": found["runtime"], **timed}, names=[*ids],
+    )  # fmt: skip
     work = work_folder(out)
     with locked(work), Progress(plan.steps) as advance:
         return run(engine, plan, work, advance)
 
 
-def _encoded(engine: Engine, prompts: list[Prompt], answer: int) -> list[list[int]]:
-    """Token ids of the prompts that fit the context with their answer; the others are counted."""
+def _encoded(engine: Engine, prompts: list[Prompt], answer: int) -> dict[str, list[int]]:
+    """Token ids, by prompt id, of those that fit the context with their answer; others are counted."""
     from hybridspec.errors import RequestError
 
     chat = engine.tokenizer is not None and engine.tokenizer.has_chat_template
-    every = [engine.encode(p.text, chat=chat) for p in prompts]
-    fitting = [ids for ids in every if len(ids) + answer <= engine.max_context]
+    every = {p.id: engine.encode(p.text, chat=chat) for p in prompts}
+    fitting = {n: ids for n, ids in every.items() if len(ids) + answer <= engine.max_context}
     if len(fitting) < len(every):
         note(f"Note: {len(every) - len(fitting)} of {len(every)} prompts are too long, left out.")
     if not fitting:
@@ -206,6 +212,9 @@ def _report(profile: Profile, out: Path) -> None:
             f"{cost.ms[2]:.2f} ms, w = {max(cost.ms)} {cost.ms[max(cost.ms)]:.2f} ms, best fixed "
             f"length {cost.static}, drafts {cost.drafts}, rho {cost.rho:.3f} tokens a ms\n"
         )
+    for name, rates in (profile.data.get("static_tokens_per_second") or {}).items():
+        each = ", ".join(f"w = {w} {rate:.0f}" for w, rate in rates.items())
+        write(f"{name}: fixed lengths measured again on all prompts, tokens a second: {each}\n")
     held = profile.data.get("reliability") or {}
     if held:
         errors = ", ".join(f"{name} {100 * r['ece']:.1f}%" for name, r in held.items())
