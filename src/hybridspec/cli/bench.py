@@ -39,6 +39,14 @@ def profile(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "hybridspec bench profile"))
 
 
+@app.command("verify", context_settings=PASS_ALL, add_help_option=False)
+def verify(context: typer.Context) -> None:
+    """Check that systems give the tokens of plain decoding (see `verify --help`)."""
+    from hybridspec.bench.verify import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench verify"))
+
+
 @app.command("plot")
 def plot(
     path: Annotated[
