@@ -18,18 +18,19 @@ def record(
     category: str = "math",
     finish: str = "length",
     prefill: float = 0.5,
+    turn: int = 0,
 ) -> Record:
-    """A record whose rounds, given as (w, A), share the seconds equally."""
+    """A record whose rounds, given as (w, A), share the seconds; all their drafts are verified."""
     each = seconds / max(1, len(rounds))
     return Record(
-        key=Key(repeat, prompt, system),
+        key=Key(repeat, prompt, system, turn),
         category=category,
         prompt_tokens=10,
         token_ids=tuple(tokens),
         finish_reason=finish,
         prefill_seconds=prefill,
         decode_seconds=seconds,
-        rounds=tuple(TimedRound(w, a, a + 1, each) for w, a in rounds),
+        rounds=tuple(TimedRound(w, a, a + 1, each, w - 1, 0, 0) for w, a in rounds),
     )
 
 

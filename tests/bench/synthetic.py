@@ -42,12 +42,15 @@ def synthetic_plan(
 ) -> Plan:
     """A plan of `each` prompts a category."""
     prompts = tuple(Prompt(f"{c}-{i}", c, "text") for c in categories for i in range(each))
-    options = SpeedOptions(out=out, systems=systems, repeats=repeats)
+    options = SpeedOptions(out=out, systems=systems, repeats=repeats).settled("cpu")
     return Plan(options, prompts, Path("target"), Path("drafter"), 16, True, dict(SETUP))
 
 
 def synthetic_journal(plan: Plan, seed: int = 0) -> Journal:
-    """40 decode tokens a generation; rounds of 10 + w ms; drafts accepted 3 times of 4."""
+    """40 decode tokens a generation; rounds of 10 + w ms; drafts accepted 3 times of 4.
+
+    A round verifies all drafts but two, of which one is judged and none would have been accepted.
+    """
     journal = Journal(plan.options.out, plan.setup)
     journal.add_run(RUN)
     categories = {p.id: p.category for p in plan.prompts}
@@ -71,13 +74,16 @@ def synthetic_results(
 
 
 def _record(key: Key, category: str, generator: random.Random) -> Record:
-    longest = {"ar": 1, "dflash": 16}.get(key.system) or int(key.system.split(":")[1])
+    longest = {"ar": 1, "dflash": 16, "length16": 16}.get(key.system)
+    if longest is None:
+        named = [*key.system.split(":"), ""][1]
+        longest = int(named) if named.isdecimal() else 7
     rounds: list[tuple[int, int]] = []
     while (left := 40 - sum(a + 1 for _, a in rounds)) > 0:
         w = min(longest, left)
         hits = [generator.random() < 0.75 for _ in range(w - 1)]
         rounds.append((w, [*hits, False].index(False)))
-    timed = tuple(TimedRound(w, a, a + 1, 0.010 + 0.001 * w) for w, a in rounds)
+    timed = tuple(TimedRound(w, a, a + 1, 0.010 + 0.001 * w, w + 1, 1, 0) for w, a in rounds)
     plain = record(
         *(key.prompt, key.system, key.repeat),
         tokens=range(41),

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.bench_records import record
 from hybridspec.bench.figures import costs, figures, histogram
+from hybridspec.bench.records import TimedRound
 
 
 def test_figures_add_up():
@@ -27,6 +30,18 @@ def test_figures_add_up():
     assert f.finish_reasons == {"length": 2, "stop": 1}
     assert f.prompt_tokens == 30
     assert f.speedup is None
+
+
+def test_unverified_drafts_are_counted_and_those_judged_make_the_share():
+    rounds = (
+        TimedRound(4, 3, 4, 0.5, 15, 12, 2),
+        TimedRound(2, 0, 1, 0.5, 7, 3, 1),  # the answer ends soon: 3 of 6 judged
+    )
+    f = figures([replace(record("a", "x", seconds=3.0), rounds=rounds)], [], 16)
+    assert (f.drafts_per_round, f.unverified_per_round) == (11.0, (12 + 6) / 2)
+    assert (f.judged, f.missed, f.missed_share) == (15, 3, 0.2)
+    assert f.round_seconds == 1.5  # of the decode time, not of the rounds' own
+    assert figures([record()], [], 1).missed_share is None
 
 
 def test_repeats_count_a_prompt_once():

@@ -101,7 +101,8 @@ def test_force_discards_another_setup(tmp_path):
                 '"prompt_tokens": 10', '"prompt_tokens": 1e999'
             ),
         ),
-        (3, RECORD.replace("[1, 0, 1, 0.5]", '[1, 0, "x", 0.5]')),
+        (3, RECORD.replace("[1, 0, 1, 0.5,", '[1, 0, "x", 0.5,')),
+        (3, RECORD.replace("[1, 0, 1, 0.5, 0, 0, 0]", "[1, 0, 1, 0.5]")),
     ],
 )
 def test_damage_is_refused_by_line(tmp_path, line, text):

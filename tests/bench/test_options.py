@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybridspec.bench.arguments import SWEEP, parse
-from hybridspec.bench.options import SpeedOptions
+from hybridspec.bench.options import ABLATION, SpeedOptions
 from hybridspec.bench.prompts import DEFAULT
 from hybridspec.errors import RequestError
 
@@ -34,6 +34,24 @@ def test_sweep_stands_for_its_list_without_doubles():
     assert sorted(asked) == sorted(SWEEP)
 
 
+def test_the_device_decides_what_is_not_said():
+    """A GPU follows the paper's E.1; a CPU would take all day."""
+    gpu, cpu = (options().settled(kind) for kind in ("cuda", "cpu"))
+    assert (gpu.max_tokens, gpu.repeats, gpu.processes) == (1024, 3, 3)
+    assert (cpu.max_tokens, cpu.repeats, cpu.processes) == (256, 1, 0)
+    said = options("--max-tokens", "7", "--repeats", "2").settled("cuda")
+    assert (said.max_tokens, said.repeats, said.processes) == (7, 2, 0)
+    assert options("--processes", "2").settled("cpu").repeats == 2
+    assert options("--processes", "0").settled("cuda").repeats == 1
+    assert gpu.settled("cuda") == gpu
+
+
+def test_the_ablation_has_its_own_systems():
+    asked = options("--ablation")
+    assert asked.systems == ("ar", "hybridspec", *ABLATION)
+    assert asked.ablation
+
+
 @pytest.mark.parametrize(("given", "chat"), [([], None), (["--chat"], True), (["--raw"], False)])
 def test_chat_follows_the_checkpoint_unless_said(given, chat):
     assert options(*given).chat is chat
@@ -57,6 +75,7 @@ def test_the_baseline_is_plain_decoding_or_the_first():
             r"--threads is 1000000000000; expected 1 to \d+: this machine",
         ),
         (["--repeats", str(10**12)], "--repeats is 1000000000000; expected 1 to 1000"),
+        (["--processes", "-1"], "--processes is -1; expected 0 to 1000"),
         (["--limit", "0"], "--limit is 0"),
         (["--systems", ","], "--systems names none"),
         (["--systems", "ar,dflash,ar"], "--systems names ar twice"),
@@ -73,6 +92,7 @@ def test_values_out_of_range_are_refused(given, said):
     [
         (["--max-tokens", "x", "--out", "d"], "argument --max-tokens: invalid int value: 'x'"),
         (["--chat", "--raw", "--out", "d"], "not allowed with argument"),
+        (["--repeats", "2", "--processes", "2", "--out", "d"], "not allowed with argument"),
         (["--nonsense", "--out", "d"], "unrecognized arguments: --nonsense"),
         ([], "required: --out"),
     ],

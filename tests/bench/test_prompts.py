@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridspec.bench import prompts
+from hybridspec.bench import rows
 from hybridspec.bench.prompts import DEFAULT, PLACEHOLDER, Prompt, digest, read_prompts, select
 from hybridspec.errors import RequestError
 
@@ -26,7 +26,7 @@ def test_first_turn_and_split_are_read(tmp_path):
     other = {"question_id": 7, "category": "rag", "turns": ["line\u2028separator"]}
     path = write(tmp_path, GOOD, "", other)
     assert read_prompts(path) == [
-        Prompt("a", "math", "One?", "test"),
+        Prompt("a", "math", "One?", "test", ("Two?",)),
         Prompt("7", "rag", "line\u2028separator", None),
     ]
 
@@ -55,6 +55,8 @@ def test_first_turn_and_split_are_read(tmp_path):
         ({**GOOD, "id": "b", "split": 1}, "line 2: split is of type int"),
         (json.dumps({**GOOD, "id": "b", "split": 0}).replace(": 0", ": " + DEEP), "line 2: split"),
         ({**GOOD, "id": "b", "turns": [PLACEHOLDER + " FROM"]}, "line 2 holds SPEED-Bench's"),
+        ({**GOOD, "id": "b", "turns": ["Hi", PLACEHOLDER]}, "line 2 holds SPEED-Bench's"),
+        ({**GOOD, "id": "b", "turns": ["Hi", 3]}, "line 2: turns holds no text as its number 2"),
     ],
 )
 def test_a_bad_row_is_named_by_its_line(tmp_path, row, said):
@@ -79,7 +81,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
 
 
 def test_a_file_without_an_end_is_refused(monkeypatch):
-    monkeypatch.setattr(prompts, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(rows, "MOST_BYTES", 1 << 20)
     with pytest.raises(RequestError, match="/dev/zero does not end within 1 MiB"):
         read_prompts(Path("/dev/zero"))
 
@@ -116,6 +118,25 @@ def test_a_split_and_a_category_that_exclude_each_other_are_refused():
     prompts = [Prompt("a", "math", "x", "test"), Prompt("b", "rag", "x", "calibration")]
     with pytest.raises(RequestError, match="No prompt is of the split test and of the categories"):
         select(prompts, split="test", categories=("rag",))
+
+
+def test_a_categorys_name_is_read_without_blanks_around_it(tmp_path):
+    (prompt,) = read_prompts(write(tmp_path, {**GOOD, "category": " creative writing "}))
+    assert prompt.category == "creative writing"
+
+
+def test_speed_benchs_columns_are_understood(tmp_path):
+    row = {
+        **{"question_id": "9c", "category": "qa", "sub_category": "x", "turns": ["Q?"]},
+        **{"source": "s", "src_id": "1", "difficulty": "hard", "multiturn": False},
+    }
+    assert read_prompts(write(tmp_path, row)) == [Prompt("9c", "qa", "Q?")]
+
+
+def test_later_turns_count_in_the_digest_when_they_are_asked():
+    one, two = (Prompt("a", "math", "x", more=more) for more in ((), ("y",)))
+    assert digest([one]) == digest([two])
+    assert digest([one], every_turn=True) != digest([two], every_turn=True)
 
 
 def test_the_digest_follows_the_texts():

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from bench.synthetic import RUN, SETUP, synthetic_journal, synthetic_plan, synthetic_results
 from hybridspec.bench.equality import Difference
+from hybridspec.bench.options import ABLATION
 from hybridspec.bench.results import assemble, summary
+from hybridspec.bench.tables import tables
 
 
 def test_the_document_is_json_and_complete(tmp_path):
@@ -46,6 +49,48 @@ def test_round_costs_count_every_round(tmp_path):
     assert sum(c["rounds"] for c in results["round_costs"]) == rounds
     pairs = [(c["system"], c["w"]) for c in results["round_costs"]]
     assert pairs == sorted(set(pairs))
+
+
+def test_averages_are_means_over_categories(tmp_path):
+    results = synthetic_results(tmp_path)
+    for system in results["systems"].values():
+        parts, average = list(system["categories"].values()), system["averages"]
+        for name, of in [("acceptance_length", "mean_acceptance_length"),
+                         ("verification_length", "mean_verification_length"),
+                         ("unverified", "unverified_per_round")]:  # fmt: skip
+            assert average[name] == pytest.approx(sum(p[of] for p in parts) / 3)
+        ratios = [p["speedup"]["value"] for p in parts]
+        assert average["speedup"]["value"] == pytest.approx(sum(ratios) / 3)
+        low, high = (average["speedup"][end] for end in ("low", "high"))
+        assert low <= average["speedup"]["value"] <= high
+
+
+def test_the_papers_share_sets_lost_length_against_what_was_not_verified(tmp_path):
+    systems = synthetic_results(tmp_path)["systems"]
+    ours, whole = (systems[name]["averages"] for name in ("static:5", "dflash"))
+    lost = whole["acceptance_length"] - ours["acceptance_length"]
+    skipped = 16 - ours["verification_length"]
+    assert systems["static:5"]["al_gap_share"] == pytest.approx(lost / skipped)
+    assert systems["dflash"]["al_gap_share"] is None
+    alone = synthetic_results(tmp_path / "alone", ("ar", "static:5"))["systems"]
+    assert alone["static:5"]["al_gap_share"] is None
+
+
+def test_the_ablation_is_a_row_a_variant(tmp_path):
+    plan = synthetic_plan(tmp_path, ("ar", "hybridspec", *ABLATION), ("math", "rag"), 3)
+    plan = replace(plan, options=replace(plan.options, ablation=True))
+    results = assemble(plan, synthetic_journal(plan), [])
+    averages = {name: s["averages"] for name, s in results["systems"].items()}
+    assert [row["replaced_by"] for row in results["ablation"]] == list(ABLATION)
+    for row in results["ablation"]:
+        ours = averages["hybridspec"]["speedup"]["value"]
+        theirs = averages[row["replaced_by"]]["speedup"]["value"]
+        assert row["gain"]["value"] == pytest.approx(ours / theirs)
+        assert row["gain"]["low"] <= row["gain"]["value"] <= row["gain"]["high"]
+        assert row["acceptance_length"] == averages[row["replaced_by"]]["acceptance_length"]
+    (said,) = [t for t in tables(results) if t.title.startswith("What each part")]
+    assert said.rows[0][:2] == ("Length selection", "static")
+    assert summary(results, "x")["averages"]["ar"]["speedup"] == pytest.approx(1.0)
 
 
 def test_surplus_repeats_of_an_earlier_run_are_left_out(tmp_path):

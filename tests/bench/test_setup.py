@@ -46,6 +46,8 @@ def test_the_setup_names_checkpoints_machine_and_code(options, pair):
         ("systems", {"systems": ("ar",)}),
         ("max_tokens", {"max_tokens": 6}),
         ("prompt_form", {"chat": False}),
+        ("turns", {"turns": "all"}),
+        ("fresh_processes", {"processes": 2}),
         ("thinking", {"thinking": True}),
         ("dtype", {"dtype": "float64"}),
         ("draft_sha256", {"draft": None, "systems": ("ar",)}),

@@ -40,7 +40,7 @@ def test_a_bench_reports_and_keeps_its_figures(command, out, capsys):
     assert "All 4 other answers equal those of ar" in said.out
     assert f"Every generation: {out / RECORDS};" in said.out
     assert "[1/14] warm-up ar" in said.err
-    assert {path.name for path in out.iterdir()} == {"speed.json", RECORDS}
+    assert {path.name for path in out.iterdir()} == {"speed.json", "speed.md", RECORDS}
 
 
 def interrupt_after(monkeypatch, generations):

@@ -8,22 +8,37 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hybridspec.bench import prompts
-from hybridspec.bench.options import WARMUP, SpeedOptions
+from hybridspec.bench.options import (
+    ABLATION,
+    DEFAULT_SYSTEMS,
+    MAX_TOKENS,
+    PROCESSES,
+    WARMUP,
+    WHOLE,
+    SpeedOptions,
+)
 from hybridspec.cli.output import note, write
+from hybridspec.errors import RequestError
 
 SWEEP = ("ar", *(f"static:{w}" for w in (2, 3, 4, 5, 6, 7, 8, 12, 16)), "dflash")
 
 DESCRIPTION = """\
 Measure decoding systems against each other on the same prompts, and check that all give the same
 tokens, greedy or drawn with one seed. The systems take turns, prompt by prompt. Results go to
-DIR/speed.json, every generation to DIR/speed.records.jsonl. The same command goes on where a run
-was interrupted, or adds --repeats, --startup and --plot to a finished one. What would not compare
-is refused: other options, prompts, checkpoints or code, another machine, or another number of
-threads (--threads, or OMP_NUM_THREADS where torch chooses)."""
+DIR/speed.json, their tables in Markdown to DIR/speed.md, every generation to
+DIR/speed.records.jsonl. The same command goes on where a run was interrupted, or adds --repeats,
+--processes, --startup and --plot to a finished one. What would not compare is refused: other
+options, prompts, checkpoints or code, another machine, or another number of threads (--threads, or
+OMP_NUM_THREADS where torch chooses). A prompt too long for the context is skipped and reported.
+
+The paper's tables: 1 is --systems ar,dflash,dcut,evict,replayssm,evict+replayssm,hybridspec; 2 the
+same with --categories that the profile was not calibrated on; 3 is --ablation; 6 is 1 with
+--temperature 1."""
 EPILOG = """\
 Counting: W and w count target inputs of a round, the anchor and w - 1 drafts; an acceptance of A
 drafts emits A + 1 tokens. Speed is all decode tokens over all decode seconds; a decode token is any
-after an answer's first. The last line on stdout is one JSON document.
+after an answer's first. AL (acceptance length) is the tokens a round emits, SR the speed over that
+of ar, Avg. the mean over categories. The last line on stdout is one JSON document.
 
 Exit code: 0 when no answer differs, 1 when some do, 2 for what cannot be used, 130 after Ctrl-C,
 141 when the reader of stdout went away."""
@@ -36,7 +51,7 @@ def parse(arguments: Sequence[str] | None, prog: str) -> SpeedOptions:
         RequestError: a value out of range.
     """
     values = vars(_parser(prog).parse_args(arguments))
-    values["systems"] = _systems(values["systems"])
+    values["systems"] = _chosen(values["systems"], values["ablation"])
     values["categories"] = _names(values["categories"])
     return SpeedOptions(**values)
 
@@ -73,11 +88,29 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     add(
         "--systems",
         metavar="A,B",
-        default="ar,static:4,dflash",
-        help="any of generate's, or sweep for ar, dflash and all useful static:W (%(default)s)",
+        help="any of generate's, or sweep for ar, dflash and all useful static:W "
+        f"({','.join(DEFAULT_SYSTEMS)})",
+    )
+    add(
+        "--ablation",
+        action="store_true",
+        help=f"instead of --systems: {WHOLE} and what the paper's Table 3 puts in place of its "
+        f"parts, {', '.join(ABLATION)}; the gain is the SR of {WHOLE} over theirs",
     )
     add_prompts(group)
-    add("--max-tokens", metavar="N", type=int, default=256, help="longest answer (%(default)s)")
+    add(
+        "--turns",
+        choices=("first", "all"),
+        default="first",
+        help="all: an answer to each turn, after the turns before it (%(default)s)",
+    )
+    add(
+        "--max-tokens",
+        metavar="N",
+        type=int,
+        help=f"longest answer ({MAX_TOKENS['cuda']} on a GPU, as in the paper, {MAX_TOKENS['cpu']} "
+        "on a CPU)",
+    )
     add(
         "--temperature",
         metavar="T",
@@ -94,7 +127,11 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         help="prompts through the chat template (the default where the checkpoint has one)",
     )
     chat.add_argument("--raw", dest="chat", action="store_false", help="prompts as plain text")
-    add("--thinking", action="store_true", help="let the chat template ask for thoughts first")
+    add(
+        "--thinking",
+        action="store_true",
+        help="let the chat template ask for thoughts first, as in the paper; `calibrate` does not",
+    )
 
 
 def add_prompts(group: argparse._ArgumentGroup) -> None:
@@ -105,7 +142,8 @@ def add_prompts(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         type=Path,
         default=prompts.DEFAULT,
-        help=f"JSONL, a line {prompts.SHAPE} (the 21 of the package)".replace("%", "%%"),
+        help=f"JSONL, a line {prompts.SHAPE}, parquet with these columns, or a data set on the Hub "
+        "that you may read, such as hub:nvidia/SPEED-Bench/qualitative (the 21 of the package)",
     )
     add("--split", metavar="NAME", help="only prompts whose split is NAME")
     add("--categories", metavar="A,B", default="", help="only prompts of these categories")
@@ -138,7 +176,17 @@ def add_pair(parser: argparse.ArgumentParser) -> None:
 def _add_how(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--out", metavar="DIR", type=Path, required=True, help="folder of the results")
-    add("--repeats", metavar="N", type=int, default=1, help="runs of everything (%(default)s)")
+    times = group.add_mutually_exclusive_group()
+    times.add_argument(
+        "--repeats", metavar="N", type=int, help="runs of everything, in one process (1)"
+    )
+    times.add_argument(
+        "--processes",
+        metavar="N",
+        type=int,
+        help="runs of everything, each in a fresh process, pooled; 0 for none "
+        f"({PROCESSES['cuda']} on a GPU, as in the paper, {PROCESSES['cpu']} on a CPU)",
+    )
     add(
         "--warmup",
         metavar="N",
@@ -153,6 +201,15 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
     )
     add("--plot", action="store_true", help="draw the results as PNG and SVG (needs matplotlib)")
     add("--force", action="store_true", help="discard what DIR holds of an earlier bench")
+
+
+def _chosen(named: str | None, ablation: bool) -> tuple[str, ...]:
+    """The systems that a command line means."""
+    if ablation and named is not None:
+        raise RequestError("--ablation has its own systems; leave out --systems, or --ablation.")
+    if ablation:
+        return ("ar", WHOLE, *ABLATION)
+    return DEFAULT_SYSTEMS if named is None else _systems(named)
 
 
 def _systems(text: str) -> tuple[str, ...]:

@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from hybridspec.bench import turns
+from hybridspec.bench.drafts import judge
 from hybridspec.bench.journal import Journal
 from hybridspec.bench.machine import circumstances
 from hybridspec.bench.options import PairOptions, SpeedOptions
 from hybridspec.bench.records import Key, Record, TimedRound
 from hybridspec.bench.setup import Plan
-from hybridspec.core import SamplingParams
+from hybridspec.core import Generation, SamplingParams
 from hybridspec.engine import Engine
 from hybridspec.errors import HybridSpecError, RequestError
 from hybridspec.runtime import check
@@ -34,56 +36,55 @@ def load(options: PairOptions) -> Engine:
     )
 
 
-def encode(engine: Engine, plan: Plan) -> dict[str, list[int]]:
-    """Token ids of every prompt, by prompt id.
-
-    Raises:
-        RequestError: a prompt that leaves no room for the longest answer, which would cut it short.
-    """
-    longest, thinking = plan.options.max_tokens, plan.options.thinking
-    encoded = {}
-    for prompt in plan.prompts:
-        ids = engine.encode(prompt.text, chat=plan.chat, enable_thinking=thinking)
-        if len(ids) + longest > engine.max_context:
-            raise RequestError(
-                f"The prompt {prompt.id!r} has {len(ids)} tokens; with {longest} of an answer it "
-                f"passes the context of {engine.max_context}. Lower --max-tokens or leave it out."
-            )
-        encoded[prompt.id] = ids
-    return encoded
+def ask(engine: Engine, plan: Plan, key: Key, records: Mapping[Key, Record]) -> list[int]:
+    """Token ids of a generation's prompt; KeyError where an earlier turn has not run."""
+    if not key.turn:
+        return plan.encoded[key.prompt]
+    assert engine.tokenizer is not None
+    prompt = next(p for p in plan.prompts if p.id == key.prompt)
+    said = turns.answers(key, records, engine.tokenizer)
+    chat = turns.messages(prompt, said)
+    return engine.encode(chat, enable_thinking=plan.options.thinking)
 
 
-def run(engine: Engine, plan: Plan, journal: Journal, advance: Advance) -> None:
-    """Measure what the journal lacks of the schedule.
+def run(
+    engine: Engine,
+    plan: Plan,
+    journal: Journal,
+    advance: Advance,
+    schedule: Sequence[Key] | None = None,
+) -> None:
+    """Measure what the journal lacks of a schedule.
 
     Args:
         engine: the loaded pair.
         plan: what to run.
         journal: takes each generation.
         advance: told what comes next, before each generation, warm-up included.
+        schedule: some of the plan's; by default all.
 
     Raises:
-        RequestError: HYBRIDSPEC_CHECK is set, or as `encode`.
+        RequestError: HYBRIDSPEC_CHECK is set.
     """
     if check.enabled():
         raise RequestError(
             "HYBRIDSPEC_CHECK is set: its checks would be measured too. Unset it for the bench."
         )
-    encoded = encode(engine, plan)
     facts = {
         **circumstances(),
         "device": str(engine.target.device),
         "dtype": str(engine.target.dtype).removeprefix("torch."),
         "warmup_generations": warmup_count(plan),
-        "warmup_tokens": min(WARMUP_TOKENS, plan.options.max_tokens),
+        "warmup_tokens": min(WARMUP_TOKENS, plan.max_tokens),
     }
-    warm_up(engine, plan, encoded, advance)
+    warm_up(engine, plan, advance)
     journal.add_run(facts)
     categories = {p.id: p.category for p in plan.prompts}
-    for key in plan.schedule:
+    for key in plan.schedule if schedule is None else schedule:
         if key not in journal.records:
-            advance(f"{key.prompt} {key.system}")
-            journal.add(_record(engine, plan, key, categories[key.prompt], encoded[key.prompt]))
+            advance(f"{turns.question(key)} {key.system}")
+            ids = ask(engine, plan, key, journal.records)
+            journal.add(_record(engine, plan, key, categories[key.prompt], ids))
 
 
 def warmup_count(plan: Plan) -> int:
@@ -91,12 +92,10 @@ def warmup_count(plan: Plan) -> int:
     return max(plan.options.warmup, len(plan.options.systems))
 
 
-def warm_up(
-    engine: Engine, plan: Plan, encoded: Mapping[str, Sequence[int]], advance: Advance
-) -> None:
+def warm_up(engine: Engine, plan: Plan, advance: Advance) -> None:
     """Generate and forget: systems and prompts in turn, short answers."""
-    params = sampling(plan.options, min(WARMUP_TOKENS, plan.options.max_tokens))
-    prompts, systems = list(encoded.values()), plan.options.systems
+    params = sampling(plan.options, min(WARMUP_TOKENS, plan.max_tokens))
+    prompts, systems = list(plan.encoded.values()), plan.options.systems
     for index in range(warmup_count(plan)):
         system = systems[index % len(systems)]
         advance(f"warm-up {system}")
@@ -105,7 +104,7 @@ def warm_up(
 
 def _record(engine: Engine, plan: Plan, key: Key, category: str, ids: Sequence[int]) -> Record:
     try:
-        return measure(engine, key, category, ids, sampling(plan.options, plan.options.max_tokens))
+        return measure(engine, key, category, ids, sampling(plan.options, plan.max_tokens))
     except HybridSpecError as error:
         raise type(error)(f"Prompt {key.prompt!r} with {key.system}: {error}") from None
 
@@ -123,9 +122,9 @@ def measure(
     """One generation of prompt tokens `ids`, every round timed.
 
     A round's time is that of asking the stream for its next piece: the host has read the round's
-    tokens by then, so the device has finished it.
+    tokens by then, so the device has finished it. Its drafts are read when the answer is whole.
     """
-    stream = engine.stream(ids, params, system=key.system)
+    stream = engine.stream(ids, params, system=key.system, keep_drafts=True)
     seconds = []
     began = time.perf_counter()
     for _ in stream:
@@ -133,7 +132,6 @@ def measure(
         seconds.append(now - began)
         began = now
     answer = stream.result()
-    rounds = zip(answer.stats.rounds, seconds[1:], strict=True)  # the first piece is the prefill
     return Record(
         key=key,
         category=category,
@@ -142,5 +140,17 @@ def measure(
         finish_reason=answer.finish_reason,
         prefill_seconds=answer.stats.prefill_seconds,
         decode_seconds=answer.stats.decode_seconds,
-        rounds=tuple(TimedRound(r.w, r.accepted, r.committed, s) for r, s in rounds),
+        rounds=_timed(answer, seconds[1:]),  # the first piece is the prefill
     )
+
+
+def _timed(answer: Generation, seconds: Sequence[float]) -> tuple[TimedRound, ...]:
+    """The rounds with their times, and what became of the drafts they did not verify."""
+    rounds, emitted = [], 1
+    for r, time_taken in zip(answer.stats.rounds, seconds, strict=True):
+        drafts = [] if r.drafts is None else r.drafts.tolist()
+        judged, missed = judge(drafts, r.w, answer.token_ids[emitted:])
+        counts = (r.w, r.accepted, r.committed, time_taken)
+        rounds.append(TimedRound(*counts, len(drafts), judged, missed))
+        emitted += r.committed
+    return tuple(rounds)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from hybridspec.bench import prompts
 from hybridspec.errors import RequestError
@@ -12,6 +13,19 @@ from hybridspec.errors import RequestError
 WARMUP = 8  # the first generations run cold: half as fast in a reported case
 MAX_TEMPERATURE = 100.0
 MAX_REPEATS = 1000  # the schedule is a list of every generation
+DEFAULT_SYSTEMS = ("ar", "static:4", "dflash")
+WHOLE = "hybridspec"
+# The paper's Table 3: what each component of hybridspec is replaced by.
+ABLATION = {
+    "static": "Length selection",
+    "length16": "Length selection",
+    "nominal-only": "Routing correction",
+    f"{WHOLE}:per-token": "GDN kernels",
+    "dflash": "All components",
+}
+# Most tokens of an answer: on a GPU as in the paper (appendix E.1); a CPU would take all day.
+MAX_TOKENS = {"cuda": 1024, "cpu": 256}
+PROCESSES = {"cuda": 3, "cpu": 0}  # likewise: fresh processes, 0 for none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +47,25 @@ class PairOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedOptions(PairOptions):
-    """Options of `hybridspec bench speed`; see its help. `chat` None follows the checkpoint."""
+    """Options of `hybridspec bench speed`; see its help.
+
+    None leaves it to the checkpoint (`chat`) or to the kind of device (`max_tokens`, `repeats`,
+    `processes`; see `settled`).
+    """
 
     out: Path
-    systems: tuple[str, ...] = ("ar", "static:4", "dflash")
+    systems: tuple[str, ...] = DEFAULT_SYSTEMS
+    ablation: bool = False
     prompts: Path = prompts.DEFAULT
     split: str | None = None
     categories: tuple[str, ...] = ()
     limit: int | None = None
-    max_tokens: int = 256
+    turns: str = "first"
+    max_tokens: int | None = None
     temperature: float = 0.0
     seed: int = 0
-    repeats: int = 1
+    repeats: int | None = None
+    processes: int | None = None
     warmup: int = WARMUP
     chat: bool | None = None
     thinking: bool = False
@@ -61,6 +82,7 @@ class SpeedOptions(PairOptions):
             )
         within("--seed", self.seed, 0, 2**63, "every answer is drawn with it")
         within("--repeats", self.repeats, 1, MAX_REPEATS, "they are planned one by one")
+        within("--processes", self.processes, 0, MAX_REPEATS, "each runs everything once")
         within("--warmup", self.warmup, WARMUP, None, "the first generations run cold")
         within("--limit", self.limit, 1, None, "the bench needs a prompt")
         if self.thinking and self.chat is False:
@@ -70,6 +92,22 @@ class SpeedOptions(PairOptions):
         twice = [name for name in self.systems if self.systems.count(name) > 1]
         if twice:
             raise RequestError(f"--systems names {twice[0]} twice; expected each one once.")
+
+    def settled(self, device: str) -> Self:
+        """The same options with what the kind of device (`cpu`, `cuda`) decides filled in.
+
+        `repeats` counts runs of everything, and `processes` is as many or 0: each in a fresh
+        process of its own, or all in this one.
+        """
+        processes = self.processes
+        if processes is None:
+            processes = PROCESSES[device] if self.repeats is None else 0
+        return replace(
+            self,
+            max_tokens=self.max_tokens or MAX_TOKENS[device],
+            repeats=processes or self.repeats or 1,
+            processes=processes,
+        )
 
     @property
     def baseline(self) -> str:

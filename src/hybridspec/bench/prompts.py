@@ -1,4 +1,4 @@
-"""Prompts from a JSONL file in SPEED-Bench's shape: id, category, turns. The first turn is used."""
+"""Prompts in SPEED-Bench's shape: id or question_id, category, turns. Other columns are left."""
 
 from __future__ import annotations
 
@@ -8,45 +8,52 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hybridspec.bench.rows import read_rows
 from hybridspec.errors import RequestError
+
+if TYPE_CHECKING:
+    from hybridspec.bench.options import SpeedOptions
 
 DEFAULT = Path(__file__).parent.parent / "assets" / "prompts.jsonl"
 # The public SPEED-Bench files hold this in place of texts under other licences.
 PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED"
-MOST_BYTES = 256 << 20  # /dev/zero has no end
 SHAPE = '{"id": "a-1", "category": "math", "turns": ["..."]}'
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt. `split` is None where the file names none."""
+    """One prompt. `text` is its first turn, `more` the others; `split` None where none is named."""
 
     id: str
     category: str
     text: str
     split: str | None = None
+    more: tuple[str, ...] = ()
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """All that the user says, in order."""
+        return (self.text, *self.more)
 
 
 def read_prompts(path: Path) -> list[Prompt]:
-    """All prompts of a JSONL file, in its order. Blank lines are skipped.
+    """All prompts of a file (JSONL, or parquet) or of `hub:owner/name`, in their order.
 
     Raises:
         RequestError: a file that cannot be read, a line of another shape, or no prompt at all.
     """
     prompts: list[Prompt] = []
-    lines: dict[str, int] = {}
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        prompt = _prompt(line, f"{path}, line {number}")
+    lines: dict[str, str] = {}
+    for row in read_rows(path):
+        prompt = _prompt(row.value, row.where)
         if prompt.id in lines:
             raise RequestError(
-                f"{path}, line {number}: the id {prompt.id!r} is that of line {lines[prompt.id]} "
-                "too; expected each prompt to have its own."
+                f"{row.where}: the id {prompt.id!r} is that of {lines[prompt.id]} too; expected "
+                "each prompt to have its own."
             )
-        lines[prompt.id] = number
+        lines[prompt.id] = row.line
         prompts.append(prompt)
     if not prompts:
         raise RequestError(f"{path} holds no prompts; expected one JSON object a line: {SHAPE}.")
@@ -83,34 +90,23 @@ def select(
     return kept if limit is None else _in_turns(kept, limit)
 
 
-def digest(prompts: Iterable[Prompt]) -> str:
-    """SHA-256, in hex, of ids, categories and texts."""
-    rows = [[p.id, p.category, p.text] for p in prompts]
+def selected(options: SpeedOptions) -> list[Prompt]:
+    """The prompts that a command line asks for; raises as `read_prompts` and `select`."""
+    return select(
+        read_prompts(options.prompts),
+        split=options.split,
+        categories=options.categories,
+        limit=options.limit,
+    )
+
+
+def digest(prompts: Iterable[Prompt], *, every_turn: bool = False) -> str:
+    """SHA-256, in hex, of ids, categories and first turns, or all of them."""
+    rows = [[p.id, p.category, *(p.turns if every_turn else (p.text,))] for p in prompts]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise RequestError(
-                f"The prompt file {path} does not end within {MOST_BYTES >> 20} MiB; expected less."
-            )
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        raise RequestError(
-            f"The prompt file {path} is not UTF-8 text (byte {error.start}); expected JSONL."
-        ) from None
-    except OSError as error:
-        raise RequestError(f"The prompt file {path} cannot be read: {error.strerror}.") from None
-
-
-def _prompt(line: str, where: str) -> Prompt:
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
-        raise RequestError(f"{where} is not JSON; expected {SHAPE}.") from None
+def _prompt(row: Any, where: str) -> Prompt:
     if not isinstance(row, dict):
         raise RequestError(f"{where} is not an object; expected {SHAPE}.")
     name = row.get("id", row.get("question_id"))
@@ -123,7 +119,8 @@ def _prompt(line: str, where: str) -> Prompt:
             f"{where}: split is of type {type(split).__name__}; expected a string or none."
         )
     _printable(split or "", "split", where)
-    return Prompt(str(name), _category(row, where), _first_turn(row, where), split)
+    text, *more = _turns(row, where)
+    return Prompt(str(name), _category(row, where), text, split, tuple(more))
 
 
 def _category(row: dict[str, Any], where: str) -> str:
@@ -131,7 +128,7 @@ def _category(row: dict[str, Any], where: str) -> str:
     if not isinstance(category, str) or not category.strip():
         raise RequestError(f"{where} has no category; expected {SHAPE}.")
     _printable(category, "category", where)
-    return category
+    return category.strip()  # as names on the command line are
 
 
 def _printable(name: str, what: str, where: str) -> None:
@@ -144,23 +141,31 @@ def _printable(name: str, what: str, where: str) -> None:
         )
 
 
-def _first_turn(row: dict[str, Any], where: str) -> str:
+def _turns(row: dict[str, Any], where: str) -> list[str]:
     turns = row.get("turns")
-    text = turns[0] if isinstance(turns, list) and turns else None
-    if not isinstance(text, str) or not text.strip():
-        raise RequestError(f"{where}: turns is not a list that begins with text; expected {SHAPE}.")
+    if not isinstance(turns, list) or not turns:
+        raise RequestError(f"{where}: turns is not a list of texts; expected {SHAPE}.")
+    for number, text in enumerate(turns, 1):
+        if not isinstance(text, str) or not text.strip():
+            raise RequestError(
+                f"{where}: turns holds no text as its number {number}; expected {SHAPE}."
+            )
+        _check_text(text, where)
+    return turns
+
+
+def _check_text(text: str, where: str) -> None:
     half = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
     if half is not None:
         raise RequestError(
             f"{where}: the text holds {half!a}, one half of a surrogate pair, which is no "
             "character; expected both halves or none."
         )
-    if text.startswith(PLACEHOLDER):
+    if PLACEHOLDER in text:
         raise RequestError(
             f"{where} holds SPEED-Bench's placeholder, not a prompt; fetch the texts first with "
             "the tool that its page names."
         )
-    return text
 
 
 def _known(what: str, asked: Sequence[str], known: set[str]) -> None:

@@ -6,28 +6,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+FORMAT = 2  # of the journal's lines: part of the set-up, so that no two are mixed
+
 
 class Key(NamedTuple):
-    """Which generation it is; each is measured once."""
+    """Which generation it is; each is measured once. Turns count from 0."""
 
     repeat: int
     prompt: str
     system: str
+    turn: int = 0
 
 
 class TimedRound(NamedTuple):
-    """One round: w inputs verified, A drafts accepted, m tokens kept, and its seconds."""
+    """One round: w inputs verified, A drafts accepted, m tokens kept, and its seconds.
+
+    Attributes:
+        proposed: M, the drafts that the drafter gave; w - 1 of them were verified.
+        judged: unverified drafts whose place the rest of the answer reaches.
+        missed: those of them that would have been accepted; see `drafts.py`.
+    """
 
     w: int
     accepted: int
     committed: int
     seconds: float
+    proposed: int
+    judged: int
+    missed: int
+
+    @property
+    def unverified(self) -> int:
+        """Drafts that were proposed and not verified."""
+        return self.proposed - (self.w - 1)
 
     @classmethod
     def from_json(cls, row: Sequence[Any]) -> Self:
         """The round of a JSON array; TypeError or ValueError for another shape."""
-        w, accepted, committed, seconds = row
-        return cls(int(w), int(accepted), int(committed), float(seconds))
+        w, accepted, committed, seconds, *drafts = row
+        proposed, judged, missed = map(int, drafts)
+        return cls(int(w), int(accepted), int(committed), float(seconds), proposed, judged, missed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +53,9 @@ class Record:
     """One generation.
 
     Attributes:
-        key: repeat, prompt id and system.
+        key: repeat, prompt id, system and turn.
         category: the prompt's.
-        prompt_tokens: length of the prompt, the chat template included.
+        prompt_tokens: length of the prompt, with chat template and earlier turns.
         token_ids: the answer.
         finish_reason: `stop` or `length`.
         prefill_seconds: prompt to first token.
@@ -76,7 +94,7 @@ class Record:
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """The record of a JSON object; an error of `journal.DAMAGE` for another shape."""
         return cls(
-            key=Key(int(row["repeat"]), str(row["prompt"]), str(row["system"])),
+            key=Key(int(row["repeat"]), str(row["prompt"]), str(row["system"]), int(row["turn"])),
             category=str(row["category"]),
             prompt_tokens=int(row["prompt_tokens"]),
             token_ids=tuple(int(i) for i in row["token_ids"]),

@@ -20,7 +20,7 @@ def show(results: dict[str, Any], put: Callable[[str], None] = write) -> None:
         put: takes text; what it is by default raises as `output.write`.
     """
     draw = (_rich_drawer() if put is write and sys.stdout.isatty() else None) or plain
-    put("\n".join(_machine(results)) + "\n\n")
+    put("\n".join(about(results)) + "\n\n")
     for table in tables(results):
         put(draw(table) + "\n\n")
     put("\n".join([*_startup(results), *_equality(results)]) + "\n")
@@ -50,7 +50,8 @@ def _rich_drawer() -> Callable[[Table], str] | None:
     return draw
 
 
-def _machine(results: dict[str, Any]) -> list[str]:
+def about(results: dict[str, Any]) -> list[str]:
+    """Machine, model, runs and what was left out, in lines."""
     setup, runs = results["setup"], results["runs"]
     lines = [
         f"{setup['cpu']}, {setup['cores']} cores, threads: {setup['threads']}; "
@@ -60,10 +61,29 @@ def _machine(results: dict[str, Any]) -> list[str]:
         lines.append(f"{setup['gpu']}, driver {setup.get('driver', 'unknown')}")
     lines.append(
         f"{setup['model']}, {setup['prompt_form']} prompts, {drawn(setup)}, answers of at most "
-        f"{setup['max_tokens']} tokens, repeats: {results['repeats']}"
+        f"{setup['max_tokens']} tokens, {_times(results)}"
     )
     lines += [_run(run, setup["cores"]) for run in runs]
-    return lines
+    return [*lines, *_skipped(results)]
+
+
+def _times(results: dict[str, Any]) -> str:
+    fresh = "fresh processes" if results["fresh_processes"] else "repeats"
+    turns = ", every turn of a conversation" if results["setup"].get("turns") == "all" else ""
+    return f"{fresh}: {results['repeats']}{turns}"
+
+
+def _skipped(results: dict[str, Any]) -> Iterable[str]:
+    skipped = results["skipped"]
+    if not skipped:
+        return
+    total = len(skipped) + sum(results["prompts"].values())
+    named = ", ".join(f"{s['prompt']} ({s['tokens']} tokens)" for s in skipped[:SHOWN])
+    more = f", and {len(skipped) - SHOWN} more, in the JSON file" if len(skipped) > SHOWN else ""
+    yield (
+        f"Skipped {len(skipped)} of {total} prompts, too long for the context of "
+        f"{results['context']} with their answers: {named}{more}."
+    )
 
 
 def _run(run: dict[str, Any], cores: int) -> str:

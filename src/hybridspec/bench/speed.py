@@ -19,16 +19,20 @@ from hybridspec.bench.files import RESULTS, locked, write_atomically
 from hybridspec.bench.journal import Journal, holds_startup
 from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.progress import Progress
-from hybridspec.bench.prompts import Prompt, read_prompts, select
+from hybridspec.bench.prompts import Prompt, selected
 from hybridspec.bench.startup import measure_startup
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.errors import HybridSpecError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from hybridspec.bench.equality import Difference
+    from hybridspec.bench.records import Key, Record
     from hybridspec.bench.setup import Plan
     from hybridspec.engine import Engine
 
+MARKDOWN = "speed.md"  # the tables of the report, to be pasted
 PROG = "python -m hybridspec.bench.speed"
 
 
@@ -50,11 +54,11 @@ def bench(options: SpeedOptions) -> int:
         from hybridspec.bench.plot import check_matplotlib
 
         check_matplotlib()
-    prompts = _prompts(options)
+    prompts = selected(options)
     with locked(options.out):
         plan, journal = _prepare(options, prompts)
         try:
-            return _report(plan, journal, _measure(plan, journal))
+            return _report(plan, *_measure(plan, journal))
         except KeyboardInterrupt:
             note(_interrupted(plan, journal))
             return 130
@@ -75,53 +79,55 @@ def _prepare(options: SpeedOptions, prompts: Sequence[Prompt]) -> tuple[Plan, Jo
     return plan, journal
 
 
-def _prompts(options: SpeedOptions) -> list[Prompt]:
-    """Those of the file that the options select."""
-    return select(
-        read_prompts(options.prompts),
-        split=options.split,
-        categories=options.categories,
-        limit=options.limit,
-    )
-
-
-def _measure(plan: Plan, journal: Journal) -> list[Difference]:
+def _measure(plan: Plan, journal: Journal) -> tuple[Journal, list[Difference]]:
     """Measure what is missing and compare the answers. Loads the pair only if there is a need."""
     from hybridspec.bench import equality, measure
+    from hybridspec.bench.session import run_in_processes
+    from hybridspec.bench.turns import comparable
 
     engine = None
     left = sum(key not in journal.records for key in plan.schedule)
-    if left:
+    if left and plan.options.processes:
+        journal = run_in_processes(plan, journal)
+    elif left:
         engine = measure.load(plan.options)
         with Progress(measure.warmup_count(plan) + left) as advance:
             measure.run(engine, plan, journal, advance)
     wanted = {key: journal.records[key] for key in plan.schedule}
-    found = equality.differences(wanted, plan.options.baseline)
-    if not found:
-        return []
-    return _with_gaps(engine or measure.load(plan.options), plan, found, wanted)
+    found = equality.differences(comparable(wanted, plan.options.baseline), plan.options.baseline)
+    if found:
+        found = _with_gaps(engine or measure.load(plan.options), plan, found, wanted)
+    return journal, found
 
 
 def _with_gaps(
-    engine: Engine, plan: Plan, found: list[Difference], records: dict[Any, Any]
+    engine: Engine, plan: Plan, found: list[Difference], records: dict[Key, Record]
 ) -> list[Difference]:
     from hybridspec.bench import equality, measure
+    from hybridspec.bench.turns import comparable, question
 
-    encoded = measure.encode(engine, plan)
     note("Some answers differ; looking how near the ties were ...")
-    return equality.with_gaps(
-        found,
-        equality.references(records, plan.options.baseline),
-        lambda prompt, answer: equality.plain_logits(engine.target, encoded[prompt], answer),
-    )
+    baseline = plan.options.baseline
+    references = {
+        question(k): k for k in sorted(records, reverse=True) if k.system == baseline
+    }  # the first repeat's, being the last written
+
+    def logits(name: str, answer: Sequence[int]) -> Tensor:
+        ids = measure.ask(engine, plan, references[name], records)
+        return equality.plain_logits(engine.target, ids, answer)
+
+    firsts = equality.references(comparable(records, baseline), baseline)
+    return equality.with_gaps(found, firsts, logits)
 
 
 def _report(plan: Plan, journal: Journal, found: list[Difference]) -> int:
+    from hybridspec.bench.markdown import markdown
     from hybridspec.bench.results import assemble
 
     results = assemble(plan, journal, found)
     path = plan.options.out / RESULTS
     write_atomically(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(path.with_name(MARKDOWN), markdown(results))
     try:
         _show(results, plan.options, path, journal.path)
     except HybridSpecError as error:
@@ -138,8 +144,9 @@ def _show(results: dict[str, Any], options: SpeedOptions, path: Path, records: P
     for picture in _plot(results, options):
         write(f"Drew {picture}\n")
     write(
-        f"Figures: {path}. Every generation: {records}; the same command with more --repeats, "
-        "--startup or --plot adds to it. `hybridspec bench plot` needs the figures alone.\n"
+        f"Figures: {path}, in Markdown: {path.with_name(MARKDOWN)}. Every generation: {records}; "
+        "the same command with more --repeats or --processes, --startup or --plot adds to it. "
+        "`hybridspec bench plot` needs the figures alone.\n"
     )
     write_json(json.dumps(summary(results, str(path)), ensure_ascii=False) + "\n")
 
@@ -153,6 +160,8 @@ def _plot(results: dict[str, Any], options: SpeedOptions) -> list[Path]:
 
 
 def _interrupted(plan: Plan, journal: Journal) -> str:
+    if plan.options.processes:
+        journal = Journal(plan.options.out, plan.setup)  # children have added to it
     schedule = plan.schedule
     done = sum(key in journal.records for key in schedule)
     return (

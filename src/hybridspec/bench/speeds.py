@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridspec.bench.records import Record
 
 RESAMPLES = 10_000
 PERCENTILES = (2.5, 97.5)
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def speedup(ours: Iterable[Record], baseline: Iterable[Record]) -> Speedup | Non
 
     The interval resamples prompts, and with a prompt takes all its repeats of both systems.
     """
-    mine, theirs = _by_prompt(ours), _by_prompt(baseline)
+    mine, theirs = by_prompt(ours), by_prompt(baseline)
     prompts = [p for p in mine if p in theirs]
     # [prompts, 4]: our tokens and seconds, the baseline's tokens and seconds
     table = np.array([mine[p] + theirs[p] for p in prompts], dtype=float).reshape(-1, 4)
@@ -72,7 +74,8 @@ def speedup(ours: Iterable[Record], baseline: Iterable[Record]) -> Speedup | Non
     return Speedup(value, low, high, len(prompts))
 
 
-def _by_prompt(records: Iterable[Record]) -> dict[str, list[float]]:
+def by_prompt(records: Iterable[Record]) -> dict[str, list[float]]:
+    """Decode tokens and seconds of each prompt, its repeats and turns together."""
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for record in records:
         sums[record.key.prompt][0] += record.decode_tokens
@@ -80,18 +83,23 @@ def _by_prompt(records: Iterable[Record]) -> dict[str, list[float]]:
     return sums
 
 
-def _ratio(table: np.ndarray) -> np.ndarray:
+def _ratio(table: Floats) -> Floats:
     """[..., 4] -> [...]: our tokens per second over theirs."""
-    quotient: np.ndarray = (table[..., 0] / table[..., 1]) / (table[..., 2] / table[..., 3])
+    quotient: Floats = (table[..., 0] / table[..., 1]) / (table[..., 2] / table[..., 3])
     return quotient
 
 
-def _bootstrap(table: np.ndarray) -> tuple[float, float]:
+def _bootstrap(table: Floats) -> tuple[float, float]:
     """The interval of the ratio; seeded, so that the same records give the same interval."""
-    prompts = len(table)
-    generator = np.random.default_rng(0)
-    drawn = generator.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
-    totals = drawn @ table
+    totals = resampled(table, np.random.default_rng(0))
     kept = totals[(totals > 0).all(1)]  # a sample of one-token answers alone has no speed
     low, high = np.percentile(_ratio(kept), PERCENTILES)
     return float(low), float(high)
+
+
+def resampled(table: Floats, generator: np.random.Generator) -> Floats:
+    """[prompts, n] -> [RESAMPLES, n]: sums over as many prompts, drawn with replacement."""
+    prompts = len(table)
+    drawn = generator.multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
+    totals: Floats = drawn @ table
+    return totals

@@ -6,7 +6,10 @@ The Hub's variables keep their meaning: HF_HOME, HF_HUB_OFFLINE, HF_TOKEN, HF_EN
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from hybridspec.errors import CheckpointError, said_by
 
@@ -28,7 +31,7 @@ def resolve(source: str | Path, revision: str | None = None) -> Path:
     text = str(source)
     folder = local_folder(text)
     if folder is None and isinstance(source, str) and _HUB_ID.fullmatch(text):
-        folder = _from_hub(text, revision)
+        folder = download(text, revision)
     if folder is None:
         raise CheckpointError(
             f"There is no checkpoint at {text!r}; expected a folder with config.json and "
@@ -57,32 +60,41 @@ def local_folder(text: str) -> Path | None:
     return path
 
 
-def _from_hub(repo: str, revision: str | None) -> Path:
+def download(
+    repo: str,
+    revision: str | None = None,
+    wanted: Sequence[str] = WANTED,
+    kind: Literal["model", "dataset"] = "model",
+) -> Path:
+    """The local folder of a repository's files that match `wanted`, from the Hub or its cache.
+
+    Raises:
+        CheckpointError: the Hub does not serve it, or cannot be reached.
+    """
     import httpx  # both take half a second to import and a folder needs neither
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    def fetch(local: bool) -> Path:
+        return Path(
+            snapshot_download(
+                repo,
+                repo_type=kind,
+                revision=revision,
+                allow_patterns=list(wanted),
+                local_files_only=local,
+            )
+        )
 
     try:
-        return Path(snapshot_download(repo, revision=revision, allow_patterns=WANTED))
+        return fetch(local=False)
     except (OSError, httpx.HTTPError, HFValidationError) as error:
         said = _hub_answer(error, repo, revision)
-        if said is None and (kept := _kept(repo, revision)) is not None:
-            return kept
+        if said is None:
+            # A commit asked for by its hash is looked up in the cache only when told so.
+            with suppress(LocalEntryNotFoundError):
+                return fetch(local=True)
         raise CheckpointError(said or _cache_answer(error, repo, revision)) from None
-
-
-def _kept(repo: str, revision: str | None) -> Path | None:
-    """What the cache holds. A commit asked for by its hash is looked up there only when told so."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        kept = snapshot_download(
-            repo, revision=revision, allow_patterns=WANTED, local_files_only=True
-        )
-    except LocalEntryNotFoundError:
-        return None
-    return Path(kept)
 
 
 def _hub_answer(error: Exception, repo: str, revision: str | None) -> str | None:
