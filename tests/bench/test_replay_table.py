@@ -46,7 +46,7 @@ def test_a_row_a_system_and_an_oracle_above_all(work, tmp_path, cost):
     document = json.loads(got.output.splitlines()[-1])
     assert document == json.loads(out.read_text())
     rows = {row["system"]: row for row in document["rows"]}
-    assert list(rows) == [*SYSTEMS.split(","), "oracle (A_D known)"]
+    assert list(rows) == [*SYSTEMS.split(","), "oracle (A_D known)", "oracle (experts known)"]
     assert rows["ar"]["speedup"] == pytest.approx(1.0)
     assert rows["length16"]["unverified_per_round"] < 2  # only near the ends of answers
     assert rows["length16"]["unverified_would_be_accepted"] == 0

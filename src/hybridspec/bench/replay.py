@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from hybridspec.bench.files import write_atomically
 from hybridspec.calibration.paper import with_paper_cost
 from hybridspec.calibration.replay import (
     CostModel,
     Walk,
     distinct_pairs,
+    expert_oracle_lengths,
     oracle_lengths,
     replay,
     replay_known,
@@ -21,11 +25,12 @@ from hybridspec.calibration.trace import Trace, joined
 from hybridspec.catalogue import LAUNCHER
 from hybridspec.errors import RequestError
 from hybridspec.policy.profile import Cost, Profile
-from hybridspec.systems import parse_system
+from hybridspec.systems import System, parse_system
 
 SYSTEMS = (
     "ar", "length16", "static", "dcut", "evict", "evict-cal", "evict-sts", "vllm-adaptive",
-    "specdecpp:0.5", "ema", "cascade", "nominal-only:15", "hybridspec:15", "hybridspec", "auto",
+    "specdecpp:0.5", "ema", "cascade", "nominal-only:15", "hybridspec:15", "hybridspec+look:3:15",
+    "hybridspec+shrink:1:15", "hybridspec+shrink:3:15", "hybridspec", "auto", "auto+correct",
 )  # fmt: skip
 
 
@@ -46,17 +51,22 @@ def load_trace(folder: Path) -> Trace:
     return trace
 
 
+def capture_facts(folder: Path) -> dict[str, Any]:
+    """What a calibration wrote down of its traces; nothing where they lie alone."""
+    try:
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
 def check_pair(folder: Path, profile: Profile) -> None:
     """Refuse a profile of another pair than the traces'.
 
     Raises:
         RequestError: they differ.
     """
-    try:
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return  # traces alone say nothing of their pair
-    if isinstance(about, dict) and about.get("pair", profile.pair) != profile.pair:
+    if capture_facts(folder).get("pair", profile.pair) != profile.pair:
         raise RequestError(
             f"The traces in {folder} are of another pair than the profile. Give the profile that "
             "was made with them."
@@ -64,26 +74,44 @@ def check_pair(folder: Path, profile: Profile) -> None:
 
 
 def rows(
-    trace: Trace, profile: Profile, systems: Sequence[str], paper: bool
+    trace: Trace, profile: Profile, systems: Sequence[str], paper: bool, limit: int | None = None
 ) -> list[dict[str, Any]]:
-    """One row a system: its rounds over the whole trace, priced by its own verifier's cost."""
+    """One row a system: its rounds over the whole trace, priced by its own verifier's cost.
+
+    limit: most tokens of an answer, as the capture had it.
+    """
     priced = with_paper_cost(profile, trace) if paper else profile
-    out, block = [], trace.drafts + 1
+    out = []
     for name in systems:
-        system = parse_system(name, block, priced)
-        cost = priced.cost.get(f"{system.verifier}/{LAUNCHER}")
-        if cost is None:
-            raise RequestError(
-                f"The profile has no costs of {system.verifier}, on which {name} runs. Leave it "
-                "out, or calibrate with that verifier."
-            )
-        model = cost_model(trace, priced, cost, system.policy.longest - 1)
-        out.append(_row(name, replay(trace, system.policy, model), model))
-    exact = priced.cost.get(f"exact/{LAUNCHER}")
-    if exact is not None:
-        every = [_oracle(trace, priced, exact, m) for m in {exact.drafts, trace.drafts}]
-        out.append(max(every, key=lambda row: row["speedup"]))
-    return out
+        system, model = priced_system(name, trace, priced)
+        out.append(_row(name, replay(trace, system.policy, model, limit), model))
+    return out + _oracles(trace, priced)
+
+
+def priced_system(name: str, trace: Trace, profile: Profile) -> tuple[System, CostModel]:
+    """A system and the prices of its rounds.
+
+    Raises:
+        RequestError: no such system, or the profile lacks the costs of its verifier.
+    """
+    system = parse_system(name, trace.drafts + 1, profile)
+    cost = profile.cost.get(f"{system.verifier}/{LAUNCHER}")
+    if cost is None:
+        raise RequestError(
+            f"The profile has no costs of {system.verifier}, on which {name} runs. Leave it "
+            "out, or calibrate with that verifier."
+        )
+    return system, cost_model(trace, profile, cost)
+
+
+def _oracles(trace: Trace, profile: Profile) -> list[dict[str, Any]]:
+    """Rows of what no policy can know, each with the number of drafts that serves it best."""
+    exact = profile.cost.get(f"exact/{LAUNCHER}")
+    if exact is None:
+        return []
+    model, calls = cost_model(trace, profile, exact), {exact.drafts, trace.drafts}
+    every = [[_known(trace, model, m), _experts(trace, profile, model, m)] for m in calls]
+    return [max(rows, key=lambda row: row["speedup"]) for rows in zip(*every, strict=True)]
 
 
 def _verifier(name: str, profile: Profile, trace: Trace) -> str:
@@ -94,13 +122,12 @@ def _verifier(name: str, profile: Profile, trace: Trace) -> str:
         return ""
 
 
-def cost_model(trace: Trace, profile: Profile, cost: Cost, drafts: int) -> CostModel:
-    """Prices of rounds that ask for so many drafts, with the experts they really had."""
-    block = trace.drafts + 1
-    saved = profile.draft_ms[-1] - profile.draft_ms[max(drafts, 1) - 1]
-    ms = cost.round_curve(block).double().numpy() - saved
+def cost_model(trace: Trace, profile: Profile, cost: Cost) -> CostModel:
+    """Prices of rounds, with the drafts they ask for and the experts they really have."""
+    ms = cost.round_curve(trace.drafts + 1).double().numpy()
+    call = np.array([profile.draft_ms[0], *profile.draft_ms])  # at index drafts; 0 is never asked
     mean = distinct_pairs(trace).mean(0)
-    return CostModel(ms, cost.plain_ms, profile.eta_ms, mean, profile.s_ms)
+    return CostModel(ms, cost.plain_ms, profile.eta_ms, mean, profile.s_ms, call[-1] - call)
 
 
 def _row(name: str, walk: Walk, model: CostModel) -> dict[str, Any]:
@@ -116,11 +143,18 @@ def _row(name: str, walk: Walk, model: CostModel) -> dict[str, Any]:
     }
 
 
-def _oracle(trace: Trace, profile: Profile, cost: Cost, drafts: int) -> dict[str, Any]:
+def _known(trace: Trace, model: CostModel, drafts: int) -> dict[str, Any]:
     """A_D known: bounds what any policy that drafts every round can reach at this cost."""
-    model = cost_model(trace, profile, cost, drafts)
     lengths = oracle_lengths(trace, model, drafts + 1)
-    return _row("oracle (A_D known)", replay_known(trace, lengths, model), model)
+    return _row("oracle (A_D known)", replay_known(trace, lengths, model, drafts), model)
+
+
+def _experts(trace: Trace, profile: Profile, model: CostModel, drafts: int) -> dict[str, Any]:
+    """All experts known before the choice: bounds what a look at the router can bring."""
+    scores = (torch.from_numpy(t[:, :drafts]) for t in (trace.confidence, trace.entropy))
+    prefix = profile.acceptance().prefix(*scores).double().numpy()
+    lengths = expert_oracle_lengths(trace, prefix, model)
+    return _row("oracle (experts known)", replay_known(trace, lengths, model, drafts), model)
 
 
 def run(
@@ -137,12 +171,12 @@ def run(
         missing = [n for n in SYSTEMS if n not in systems]
         if missing:
             say(f"Left out, for want of their verifier's costs: {', '.join(missing)}\n")
-    every = rows(trace, profile, systems, paper)
+    every = rows(trace, profile, systems, paper, capture_facts(work).get("max_tokens"))
     say(f"{len(trace)} positions, cost: {'the paper, table 4' if paper else 'as measured'}\n")
-    say("system              x ar  acc. length  mean w  ms/round  unverified  of these lost\n")
+    say("system                   x ar  acc. length  mean w  ms/round  unverified  of these lost\n")
     for row in every:
         say(
-            f"{row['system']:18s} {row['speedup']:5.2f} {row['acceptance_length']:12.2f} "
+            f"{row['system']:23s} {row['speedup']:5.2f} {row['acceptance_length']:12.2f} "
             f"{row['mean_w']:7.2f} {row['ms_per_round']:9.2f} {row['unverified_per_round']:11.2f} "
             f"{100 * row['unverified_would_be_accepted']:13.1f}%\n"
         )

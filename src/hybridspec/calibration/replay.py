@@ -18,7 +18,7 @@ from hybridspec.calibration.trace import Trace
 from hybridspec.core import Proposal
 from hybridspec.policy.length import LengthPolicy
 
-Choose = Callable[[int], tuple[bool, int, int]]  # position -> drafted, w, u
+Choose = Callable[[int], tuple[int, int, int]]  # position -> drafts asked for, w, u
 Observe = Callable[[int, int, float], None]
 
 
@@ -27,11 +27,13 @@ class CostModel:
     """ms of a round: a curve over lengths, corrected for the distinct experts it really had.
 
     Attributes:
-        round_ms: [W + 1] mean ms at index w, with everything that no length changes.
+        round_ms: [W + 1] mean ms at index w where a whole block is drafted, with everything that no
+            length changes.
         plain_ms: a round of plain decoding (w = 1 without a drafter).
         eta_ms: one distinct (layer, expert) pair more than the mean at that length.
         mean_pairs: [W + 1] distinct pairs on average at index w; only used with eta_ms.
         extra_ms: a token that Stage 0 ran and Stage 1 did not.
+        saved_ms: [D + 1] what a call for fewer drafts saves, at index drafts; None: nothing.
     """
 
     round_ms: NDArray[np.float64]
@@ -39,10 +41,16 @@ class CostModel:
     eta_ms: float = 0.0
     mean_pairs: NDArray[np.float64] | None = None
     extra_ms: float = 0.0
+    saved_ms: NDArray[np.float64] | None = None
 
-    def __call__(self, w: int, u: int, pairs: int) -> float:
+    def curve(self, drafts: int) -> NDArray[np.float64]:
+        """[W + 1] mean ms of rounds that ask for so many drafts."""
+        return self.round_ms if self.saved_ms is None else self.round_ms - self.saved_ms[drafts]
+
+    def __call__(self, w: int, u: int, pairs: int, drafts: int) -> float:
         """ms of a round of w inputs of which Stage 0 saw u >= w, with so many distinct pairs."""
-        ms = self.round_ms[w] + self.extra_ms * (u - w)
+        saved = 0.0 if self.saved_ms is None else self.saved_ms[drafts]
+        ms = self.round_ms[w] - saved + self.extra_ms * (u - w)
         if self.eta_ms and self.mean_pairs is not None:
             ms += self.eta_ms * (pairs - self.mean_pairs[w])
         return float(ms)
@@ -78,18 +86,40 @@ def distinct_pairs(trace: Trace) -> NDArray[np.int64]:
     return np.pad(per_row, ((0, 0), (1, 0)))
 
 
-def replay(trace: Trace, policy: LengthPolicy, cost: CostModel) -> Walk:
-    """Walk every answer of the trace with one policy. A policy that learns is told the prices."""
-    observe = getattr(policy, "observe", None)
-    return _walk(trace, cost, lambda at: decide(trace, policy, at), observe)
+def room(trace: Trace, limit: int | None) -> NDArray[np.int32]:
+    """[N] tokens that may still be emitted after each anchor, where answers have at most `limit`.
+
+    An answer that its text ends does not know so beforehand: rounds near its end verify drafts past
+    it. Without a limit, what is left of the answer.
+    """
+    if limit is None:
+        return trace.left
+    ends = np.append(trace.starts(), len(trace))
+    numbers = np.arange(len(trace)) - np.repeat(ends[:-1], np.diff(ends))
+    return np.maximum(limit - 1 - numbers, trace.left).astype(np.int32)
 
 
-def replay_known(trace: Trace, lengths: NDArray[np.int64], cost: CostModel) -> Walk:
-    """Walk with a length from 2 given for every position [N], as an oracle has it."""
+def replay(trace: Trace, policy: LengthPolicy, cost: CostModel, limit: int | None = None) -> Walk:
+    """Walk every answer of the trace with one policy. A policy that learns is told the prices.
 
-    def choose(at: int) -> tuple[bool, int, int]:
+    limit: most tokens of an answer, as `room` takes it.
+    """
+    observe, left = getattr(policy, "observe", None), room(trace, limit)
+    return _walk(trace, cost, lambda at: decide(trace, policy, at, int(left[at])), observe)
+
+
+def replay_known(
+    trace: Trace, lengths: NDArray[np.int64], cost: CostModel, drafts: int | None = None
+) -> Walk:
+    """Walk with a length from 2 given for every position [N], as an oracle has it.
+
+    drafts: how many each round asks for; None: a whole block.
+    """
+    most = trace.drafts if drafts is None else drafts
+
+    def choose(at: int) -> tuple[int, int, int]:
         w = min(int(lengths[at]), int(trace.left[at]))
-        return w > 1, w, w
+        return min(most, int(trace.left[at]) - 1) if w > 1 else 0, w, w
 
     return _walk(trace, cost, choose, None)
 
@@ -111,18 +141,18 @@ def _rounds(
     for start, end in pairwise([*trace.starts().tolist(), len(trace)]):
         at = start
         while at < end:
-            drafted, w, u = choose(at)
+            drafts, w, u = choose(at)
             emitted = min(int(trace.accepted[at]) + 1, w, int(trace.left[at]))
-            ms = cost(w, u, int(pairs[at, w])) if drafted else cost.plain_ms
+            ms = cost(w, u, int(pairs[at, w]), drafts) if drafts else cost.plain_ms
             if observe is not None:
                 observe(w, emitted - 1, ms / 1e3)
             yield at, w, emitted, ms
             at += emitted
 
 
-def decide(trace: Trace, policy: LengthPolicy, at: int) -> tuple[bool, int, int]:
-    """Whether the policy drafts at a position, its w, and Stage 0's u, as a real round has them."""
-    left = int(trace.left[at])
+def decide(trace: Trace, policy: LengthPolicy, at: int, left: int) -> tuple[int, int, int]:
+    """Drafts that the policy asks for at a position, its w, and Stage 0's u, as a real round has
+    them where at most `left` tokens may be emitted."""
     drafts = min(policy.drafts(), left - 1)
     proposal = None
     if drafts >= 1:
@@ -131,7 +161,7 @@ def decide(trace: Trace, policy: LengthPolicy, at: int) -> tuple[bool, int, int]
     choice = policy.select(proposal)
     u = min(choice.w0 + policy.lookahead, left, 1 + max(drafts, 0))
     experts = torch.from_numpy(trace.experts[at, 0, :u].astype(np.int64))
-    return drafts >= 1, min(policy.correct(choice, experts), u), u
+    return max(drafts, 0), min(policy.correct(choice, experts), u), u
 
 
 def oracle_lengths(trace: Trace, cost: CostModel, longest: int) -> NDArray[np.int64]:
@@ -142,10 +172,34 @@ def oracle_lengths(trace: Trace, cost: CostModel, longest: int) -> NDArray[np.in
     """
     w = np.arange(2, longest + 1)
     tokens = np.minimum(trace.accepted[:, None], w - 1) + 1
-    ms, rate = cost.round_ms[w], 0.0
+    ms, rate = cost.curve(longest - 1)[w], 0.0
     while True:
         best = (tokens - rate * ms).argmax(1)
         new = tokens[np.arange(len(trace)), best].sum() / ms[best].sum()
+        if new <= rate + 1e-12:
+            return np.asarray(w[best], np.int64)
+        rate = float(new)
+
+
+def expert_oracle_lengths(
+    trace: Trace, prefix: NDArray[np.float64], cost: CostModel
+) -> NDArray[np.int64]:
+    """[N] the length with all layers' experts of every draft known before the choice, A_D not.
+
+    What equation 6 could gain at most: the best G(w) - rho ms, where ms has the distinct pairs that
+    the round would really have, at the fixed point of Dinkelbach's iteration over whole rounds.
+
+    prefix: [N, M] p_1..p_M of the acceptance model, of the M drafts that are asked for.
+    """
+    w = np.arange(2, prefix.shape[1] + 2)
+    tokens = 1 + prefix.cumsum(1)
+    ms = np.broadcast_to(cost.curve(prefix.shape[1])[w], tokens.shape)
+    if cost.mean_pairs is not None:
+        ms = ms + cost.eta_ms * (distinct_pairs(trace)[:, w] - cost.mean_pairs[w])
+    rounds, rate = trace.walk(trace.drafts + 1), 0.0
+    while True:
+        best = (tokens - rate * ms).argmax(1)
+        new = tokens[rounds, best[rounds]].sum() / ms[rounds, best[rounds]].sum()
         if new <= rate + 1e-12:
             return np.asarray(w[best], np.int64)
         rate = float(new)
