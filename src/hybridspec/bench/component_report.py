@@ -33,7 +33,7 @@ def table(document: Mapping[str, Any]) -> Table:
         (*header, "quartiles", "drafter", "target/drafter", "pairs"),
         rows,
         "quartiles: of the target; drafter: a call for w - 1 drafts; pairs: mean distinct (layer, "
-        "expert) pairs.",
+        "expert) pairs.\nOn a busy machine the components' medians do not add up to the target's.",
     )
 
 
