@@ -114,12 +114,13 @@ def _oracles(trace: Trace, profile: Profile) -> list[dict[str, Any]]:
     return [max(rows, key=lambda row: row["speedup"]) for rows in zip(*every, strict=True)]
 
 
-def _verifier(name: str, profile: Profile, trace: Trace) -> str:
-    """The name of the costs that a system runs at; empty where its own are missing."""
+def has_costs(name: str, profile: Profile, trace: Trace) -> bool:
+    """Whether the profile has the costs of a system's verifier."""
     try:
-        return f"{parse_system(name, trace.drafts + 1, profile).verifier}/{LAUNCHER}"
+        verifier = parse_system(name, trace.drafts + 1, profile).verifier
     except RequestError:
-        return ""
+        return False
+    return f"{verifier}/{LAUNCHER}" in profile.cost
 
 
 def cost_model(trace: Trace, profile: Profile, cost: Cost) -> CostModel:
@@ -167,7 +168,7 @@ def run(
     if trace.drafts != len(profile.curves_x):
         raise RequestError("The traces and the profile are of different block sizes.")
     if tuple(systems) == SYSTEMS:  # asked for by nobody: those without costs are left out
-        systems = [n for n in SYSTEMS if _verifier(n, profile, trace) in profile.cost]
+        systems = [n for n in SYSTEMS if has_costs(n, profile, trace)]
         missing = [n for n in SYSTEMS if n not in systems]
         if missing:
             say(f"Left out, for want of their verifier's costs: {', '.join(missing)}\n")

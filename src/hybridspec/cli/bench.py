@@ -25,7 +25,7 @@ def bench(context: typer.Context) -> None:
 
 @app.command("speed", context_settings=PASS_ALL, add_help_option=False)
 def speed(context: typer.Context) -> None:
-    """Compare decoding systems on the same prompts (see `speed --help`)."""
+    """Compare decoding systems on the same prompts: the paper's tables."""
     from hybridspec.bench.speed import main
 
     raise typer.Exit(main(context.args, "hybridspec bench speed"))
@@ -33,7 +33,7 @@ def speed(context: typer.Context) -> None:
 
 @app.command("profile", context_settings=PASS_ALL, add_help_option=False)
 def profile(context: typer.Context) -> None:
-    """Time verification calls by component and length (see `profile --help`)."""
+    """Time verification calls by component and length."""
     from hybridspec.bench.profile import main
 
     raise typer.Exit(main(context.args, "hybridspec bench profile"))
@@ -41,7 +41,7 @@ def profile(context: typer.Context) -> None:
 
 @app.command("verify", context_settings=PASS_ALL, add_help_option=False)
 def verify(context: typer.Context) -> None:
-    """Check that systems give the tokens of plain decoding (see `verify --help`)."""
+    """Check that systems give the tokens of plain decoding."""
     from hybridspec.bench.verify import main
 
     raise typer.Exit(main(context.args, "hybridspec bench verify"))
@@ -57,7 +57,7 @@ def plot(
         ),
     ],
 ) -> None:
-    """Draw the pictures of what is on disk (again), beside it; nothing is measured."""
+    """Draw the pictures of what is on disk. Nothing is measured."""
     from hybridspec.bench.redraw import redraw
 
     for picture in redraw(path):
@@ -83,8 +83,19 @@ def replay(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="PATH", help="Write the JSON there too.")
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="DIR",
+            help="Compare with a `bench speed` of the captured prompts that wrote there.",
+        ),
+    ] = None,
 ) -> None:
-    """Walk every length policy over captured positions and price its rounds; no model runs."""
+    """Walk every length policy over captured positions.
+
+    Its rounds are priced as measured, or as in the paper; no model runs.
+    """
     from hybridspec.bench import replay as table
     from hybridspec.errors import OptionError
     from hybridspec.policy.profile import load_profile
@@ -93,8 +104,15 @@ def replay(
         raise OptionError("cost", f"is {cost!r}; expected measured or paper.")
     if out is not None:
         check_out(out, profile)
+    if against is not None:
+        from hybridspec.bench import agreement_report
+
+        if cost != "measured":
+            raise OptionError("cost", f"is {cost!r}; --against compares with measured times.")
+        known = load_profile(profile)
+        return agreement_report.run(work, known, against, _names(systems), out, write)
     names = _names(systems) or table.SYSTEMS
-    table.run(work, load_profile(profile), names, cost == "paper", out, write)
+    return table.run(work, load_profile(profile), names, cost == "paper", out, write)
 
 
 def _names(listed: str | None) -> tuple[str, ...]:
