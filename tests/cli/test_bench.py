@@ -56,6 +56,13 @@ def test_profile_is_a_verb_with_the_benchs_own_help(tmp_path):
     assert "Error: --lengths is 99" in result.output
 
 
+def test_no_line_of_the_list_of_verbs_is_cut(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = invoke("--help").output
+    assert "Compare decoding systems on the same prompts: the paper's tables." in said
+    assert "..." not in said.replace("COMMAND [ARGS]...", "")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
 def test_bench_lists_its_verbs(arguments):
     result = invoke(*arguments)
