@@ -83,6 +83,14 @@ def replay(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="PATH", help="Write the JSON there too.")
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="DIR",
+            help="Compare with a `bench speed` of the captured prompts that wrote there.",
+        ),
+    ] = None,
 ) -> None:
     """Walk every length policy over captured positions.
 
@@ -96,8 +104,15 @@ def replay(
         raise OptionError("cost", f"is {cost!r}; expected measured or paper.")
     if out is not None:
         check_out(out, profile)
+    if against is not None:
+        from hybridspec.bench import agreement_report
+
+        if cost != "measured":
+            raise OptionError("cost", f"is {cost!r}; --against compares with measured times.")
+        known = load_profile(profile)
+        return agreement_report.run(work, known, against, _names(systems), out, write)
     names = _names(systems) or table.SYSTEMS
-    table.run(work, load_profile(profile), names, cost == "paper", out, write)
+    return table.run(work, load_profile(profile), names, cost == "paper", out, write)
 
 
 def _names(listed: str | None) -> tuple[str, ...]:
