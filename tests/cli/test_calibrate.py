@@ -87,6 +87,7 @@ def _profile(about):
         (("--verifiers", "exact,fast"), ("--verifiers", "'fast'")),
         (("--split", "test"), ("split",)),
         (("--categories", "z"), ("category 'z'",)),
+        (("--categories", "a, z"), ("category 'z'",)),  # a blank is no part of a name
     ],
 )
 def test_options_that_are_none(command, pair, prompts, tmp_path, changed, words):

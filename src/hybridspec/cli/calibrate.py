@@ -120,7 +120,7 @@ def _chosen(path: Path, split: str | None, categories: str | None, limit: int) -
     from hybridspec.bench.prompts import read_prompts, select
     from hybridspec.errors import RequestError
 
-    names = tuple(categories.split(",")) if categories else ()
+    names = tuple(n for part in (categories or "").split(",") if (n := part.strip()))
     chosen = select(read_prompts(path), split=split, categories=names, limit=limit)
     if len({p.category for p in chosen}) == 1 and not names:
         raise RequestError(
