@@ -27,6 +27,7 @@ from hybridspec.policy.length import FixedLength, LengthPolicy
 from hybridspec.policy.online import OnlinePolicy
 from hybridspec.policy.online_correction import CorrectedOnlinePolicy
 from hybridspec.policy.profile import Cost, Profile
+from hybridspec.processor import note_other_processor
 
 LAUNCHER = "eager"
 
@@ -168,6 +169,7 @@ def build(name: str, profile: Profile, block: int) -> tuple[LengthPolicy, Verifi
             f"The profile has no costs of the verifier {verifier}, on which {name} runs. "
             "Make one that has with `hybridspec calibrate`."
         )
+    note_other_processor(profile.runtime)
     return entry.build(Calibrated(profile, cost, block), argument), verifier
 
 

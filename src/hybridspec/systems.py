@@ -30,6 +30,10 @@ class System:
     policy: LengthPolicy
     verifier: Verifier
 
+    def __repr__(self) -> str:
+        """Short, for messages."""
+        return f"<System {self.name}>"
+
     @property
     def drafts(self) -> bool:
         """Whether it needs a drafter."""

@@ -27,14 +27,6 @@ def test_gpu_facts_come_with_a_gpu_only(monkeypatch):
     assert "driver" not in machine.machine(torch.device("cuda:1"))
 
 
-def test_the_processor_is_named_with_family_and_model(monkeypatch):
-    text = "processor : 0\ncpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Xeon @ 2 GHz: x\n"
-    monkeypatch.setattr(machine, "_read", lambda path: text)
-    assert machine._cpu() == "Xeon @ 2 GHz: x (cpu family 6, model 207)"
-    monkeypatch.setattr(machine, "_read", lambda path: "")
-    assert machine._cpu()
-
-
 def test_the_source_digest_follows_the_code_that_is_measured(tmp_path, monkeypatch):
     for name in ("engine.py", "model/target.py", "bench/speed.py", "cli/main.py"):
         path = tmp_path / name

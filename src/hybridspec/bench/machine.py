@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 import hybridspec
+from hybridspec.processor import processor_name
 
 PACKAGE = Path(hybridspec.__file__).parent
 NOT_MEASURED = ("bench", "cli")  # a change there does not change what is measured
@@ -22,7 +23,7 @@ NOT_MEASURED = ("bench", "cli")  # a change there does not change what is measur
 def machine(device: torch.device) -> dict[str, Any]:
     """The machine as far as speed depends on it; GPU facts only where one is used."""
     facts: dict[str, Any] = {
-        "cpu": _cpu(),
+        "cpu": processor_name(),
         "cores": _cores(),
         "memory_gib": _memory_gib(),
         "threads": torch.get_num_threads(),
@@ -50,18 +51,6 @@ def circumstances() -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "commit": _commit(),
     }
-
-
-def _cpu() -> str:
-    """The processor's name, with family and model: virtual machines hide the name's better half."""
-    facts: dict[str, str] = {}
-    for line in _read("/proc/cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        facts.setdefault(name.strip(), value.strip())
-    if "model name" not in facts:
-        return platform.processor() or platform.machine()
-    which = [f"{n} {facts[n]}" for n in ("cpu family", "model") if n in facts]
-    return f"{facts['model name']} ({', '.join(which)})" if which else facts["model name"]
 
 
 def _cores() -> int:

@@ -96,6 +96,10 @@ class Profile:
     temperatures: tuple[float, ...]
     data: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Short, for messages."""
+        return f"<Profile on {self.runtime.get('device')}, {self.runtime.get('dtype')}>"
+
     def acceptance(self) -> AcceptanceModel:
         """The acceptance model, float32."""
         width = max(2, *(len(x) for x in self.curves_x))

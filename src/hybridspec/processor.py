@@ -1,0 +1,56 @@
+"""The processor of this machine by name, and a note where a profile is of another one."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+_told: set[str] = set()
+
+
+def processor_name() -> str:
+    """The processor's name, with family and model: virtual machines hide the name's better half."""
+    facts: dict[str, str] = {}
+    for line in _read("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    which = [f"{n} {facts[n]}" for n in ("cpu family", "model") if n in facts]
+    return f"{facts['model name']} ({', '.join(which)})" if which else facts["model name"]
+
+
+@lru_cache(maxsize=1)
+def _ours() -> str:
+    return processor_name()
+
+
+def note_other_processor(runtime: Mapping[str, str]) -> None:
+    """Say once on standard error that a CPU's profile was made on another model than this one.
+
+    runtime: the profile's. One that does not name its processor is let pass, as is a GPU's, whose
+    name must match anyway.
+    """
+    made = runtime.get("cpu")
+    if runtime.get("device") != "cpu" or made is None or made in _told or made == _ours():
+        return
+    _told.add(made)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(
+                f"Note: the calibration profile was made on {made}; this is {_ours()}. Its lengths "
+                "may not suit: `hybridspec calibrate` makes one for this machine.",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""
