@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bench.synthetic import RUN, SETUP
-from hybridspec.bench.component_fits import fits, growth, rows
+from hybridspec.bench.component_fits import fits, growth, proxy, rows
 from hybridspec.bench.component_times import Samples
 from hybridspec.bench.files import COMPONENTS_SCHEMA
 
@@ -32,6 +34,7 @@ def samples() -> Samples:
         out.whole[w].append(sum(times) / 1.01)
         out.drafter[w].append(DRAFTER.get(w, 1.82))
         out.pairs[w].append(100 * w)
+    out.new.extend([np.array([[8, 8], [8, 8]]), np.array([[8, 7], [8, 6]])])
     return out
 
 
@@ -47,5 +50,6 @@ def document() -> dict[str, Any]:
         "lengths": table,
         "growth": growth(table),
         "fits": fits(table),
+        "layer0_proxy": proxy(samples()),
         "overhead": 0.01,
     }

@@ -24,16 +24,18 @@ def test_growth_fits_and_overhead_are_sentences():
         "Fits over w = 4, 5, 6, 7, 8, 10, 12, 15, 16: GDN 1.89 + 0.154 w ms (R2 0.999); "
         "MoE 2.66 w^0.499 ms (R2 of logs 0.976).\n" in text
     )
+    assert "correlation 1.00, 2.0 pairs an expert (2 drafts, each position's mean" in text
     assert "lengthens a call by +1.0%" in text
 
 
 def test_what_is_missing_is_left_out_or_a_dash():
     found = document()
-    found["growth"], found["fits"] = None, []
+    found["growth"], found["fits"], found["layer0_proxy"] = None, [], None
     found["lengths"][0] |= {"drafter_ms": None, "target_to_drafter": None}
     text = report(found)
     assert "From w" not in text
     assert "Fits" not in text
+    assert "proxy" not in text
     assert table(found).rows[0][-3:-1] == ("-", "-")
 
 

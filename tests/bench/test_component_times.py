@@ -58,6 +58,9 @@ def test_every_length_is_timed_at_every_position(engine):
             assert tuple(spent) == COMPONENTS
             assert min(spent.values()) > 0  # the target has layers of every kind
     assert min(samples.whole[1]) > 0
+    assert [new.shape for new in samples.new] == [(TINY.num_hidden_layers, 16)] * positions
+    for new, *pairs in zip(samples.new, *(samples.pairs[w] for w in LENGTHS), strict=True):
+        assert pairs == [new[:, :w].sum() for w in LENGTHS]
 
 
 def test_pairs_are_those_that_the_inputs_choose(engine):

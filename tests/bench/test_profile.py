@@ -34,6 +34,7 @@ def test_a_profile_is_written_and_printed(line, out, capsys):
     assert document["growth"]["from"] == 4
     assert [fit["lengths"] for fit in document["fits"]] == [[2, 4, 6]]
     assert document["setup"]["verifier"] == "exact"
+    assert "layer0_proxy" in document
     assert document["runs"][0]["device"] == "cpu"
     assert "From w = 4 to 6:" in printed
     assert f"Drew {out / 'components.png'}" in printed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import exp, log
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridspec.calibration.cost import fit_line
+from hybridspec.calibration.proxy import layer0_proxy
 
 if TYPE_CHECKING:
     from hybridspec.bench.component_times import Samples
@@ -103,6 +105,12 @@ def growth(table: Sequence[Row]) -> dict[str, Any] | None:
     parts = ("target", *COMPONENTS, "drafter")
     ends = {p: (typical(known[first], p), typical(known[last], p)) for p in parts}
     return {"from": first, "to": last} | {p: b / a - 1 if a else None for p, (a, b) in ends.items()}
+
+
+def proxy(samples: Samples) -> dict[str, Any] | None:
+    """New layer-0 experts of a draft as a proxy of later layers' new pairs, over all positions."""
+    found = layer0_proxy(np.stack(samples.new))
+    return None if found is None else asdict(found)
 
 
 def curve(fit: Mapping[str, Any], part: str, w: Sequence[float]) -> list[float]:

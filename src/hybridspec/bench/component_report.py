@@ -20,8 +20,8 @@ NAMES = {
 
 def report(document: Mapping[str, Any]) -> str:
     """All of it as text, ending with a line break."""
-    lines = [plain(table(document)), "", *_growth(document), *_fits(document), _overhead(document)]
-    return "\n".join(lines) + "\n"
+    said = (*_growth(document), *_fits(document), *_proxy(document), _overhead(document))
+    return "\n".join([plain(table(document)), "", *said]) + "\n"
 
 
 def table(document: Mapping[str, Any]) -> Table:
@@ -71,6 +71,16 @@ def _fits(document: Mapping[str, Any]) -> Iterator[str]:
             said.append(f"MoE {moe['c']:.3g} w^{moe['d']:.3f} ms (R2 of logs {moe['r2']:.3f})")
         if said:
             yield f"Fits over w = {', '.join(map(str, fit['lengths']))}: {'; '.join(said)}."
+
+
+def _proxy(document: Mapping[str, Any]) -> Iterator[str]:
+    found = document["layer0_proxy"]
+    if found is not None:
+        yield (
+            "New layer-0 experts of a draft as a proxy of its new pairs in later layers: "
+            f"correlation {found['correlation']:.2f}, {found['slope']:.1f} pairs an expert "
+            f"({found['tokens']} drafts, each position's mean taken out)."
+        )
 
 
 def _overhead(document: Mapping[str, Any]) -> str:

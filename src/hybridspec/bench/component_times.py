@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hybridspec.bench.component_clock import Clock, told_apart
@@ -33,12 +34,14 @@ class Samples:
         whole: ms of the same call, without the wrappers that tell components apart.
         drafter: ms of a call for w - 1 drafts; none at w = 1.
         pairs: distinct (layer, expert) pairs of the first w inputs.
+        new: not by w but [L, longest], the experts of each input that none before it chose.
     """
 
     components: dict[int, list[dict[str, float]]] = field(default_factory=lambda: defaultdict(list))
     whole: Times = field(default_factory=lambda: defaultdict(list))
     drafter: Times = field(default_factory=lambda: defaultdict(list))
     pairs: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    new: list[NDArray[np.int64]] = field(default_factory=list)
 
 
 class Walk:
@@ -122,7 +125,9 @@ class Walk:
         out = self.target.stage1(stage0, len(inputs), slot, self.verifier)
         experts = torch.stack([stage0.experts, *slot.routes]).cpu().numpy()  # [L, W, k]
         slot.routes = None
-        pairs = new_in_row(experts[None].astype(np.uint16)).sum((0, 1)).cumsum()
+        (new,) = new_in_row(experts[None].astype(np.uint16))
+        samples.new.append(new)
+        pairs = new.sum(0).cumsum()
         for w in self.lengths:
             samples.pairs[w].append(int(pairs[w - 1]))
         return out

@@ -117,6 +117,7 @@ def _document(
         "lengths": table,
         "growth": component_fits.growth(table),
         "fits": component_fits.fits(table),
+        "layer0_proxy": component_fits.proxy(samples),
         "overhead": median(row["overhead"] for row in table),
     }
 
