@@ -77,3 +77,17 @@ def test_importing_the_verb_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [("verify", "tokens of plain decoding"), ("quality", "THIS IS NO SANDBOX")],
+)
+def test_verbs_with_parsers_of_their_own(verb, words):
+    said = invoke(verb, "--help")
+    assert said.exit_code == 0
+    assert f"usage: hybridspec bench {verb}" in said.output
+    assert words in said.output
+    refused = invoke(verb, "--max-tokens", 0, "--out", "x")
+    assert refused.exit_code == 2
+    assert "Error: --max-tokens is 0" in refused.output

@@ -47,6 +47,14 @@ def verify(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "hybridspec bench verify"))
 
 
+@app.command("quality", context_settings=PASS_ALL, add_help_option=False)
+def quality(context: typer.Context) -> None:
+    """Compare how many questions systems answer rightly (see `quality --help`)."""
+    from hybridspec.bench.quality import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench quality"))
+
+
 @app.command("plot")
 def plot(
     path: Annotated[
