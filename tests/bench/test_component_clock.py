@@ -81,3 +81,43 @@ def test_the_logits_are_the_same_and_the_target_is_left_as_it_was(target):
     with pytest.raises(RuntimeError, match="stop"), told_apart(target, clock):
         raise RuntimeError("stop")
     assert [dict(vars(owner)) for owner, _, _ in boundaries(target)] == before
+
+
+class FakeGpu:
+    """Stands in for `torch.cuda`: an event's time is known once the device was waited for."""
+
+    def __init__(self):
+        self.recorded, self.done = 0, 0
+
+    def synchronize(self, device):
+        assert device.type == "cuda"
+        self.done = self.recorded
+
+    def current_stream(self, device):
+        return device
+
+    def Event(gpu, *, enable_timing):  # noqa: N802, N805
+        assert enable_timing
+
+        class Event:
+            def record(self, stream):
+                gpu.recorded += 1
+                self.place = gpu.recorded
+
+            def elapsed_time(self, later):
+                assert max(self.place, later.place) <= gpu.done, "read before it was done"
+                return 2.0 * (later.place - self.place)  # ms
+
+        return Event()
+
+
+def test_on_a_gpu_events_are_read_once_the_device_is_done(monkeypatch):
+    gpu = FakeGpu()
+    for name in ("synchronize", "current_stream", "Event"):
+        monkeypatch.setattr(component_clock.torch.cuda, name, getattr(gpu, name))
+    clock = Clock(torch.device("cuda"))
+    norm = clock.around("other", lambda: None)
+    mix = clock.around("gdn", norm)
+    clock.start()
+    mix()
+    assert clock.stop() == {"gdn": 4.0, "moe": 0.0, "attention": 0.0, "other": 6.0}
