@@ -49,7 +49,7 @@ def verify(context: typer.Context) -> None:
 
 @app.command("quality", context_settings=PASS_ALL, add_help_option=False)
 def quality(context: typer.Context) -> None:
-    """Compare how many questions systems answer rightly (see `quality --help`)."""
+    """Compare how many questions two systems answer rightly."""
     from hybridspec.bench.quality import main
 
     raise typer.Exit(main(context.args, "hybridspec bench quality"))
