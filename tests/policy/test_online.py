@@ -123,3 +123,16 @@ def test_the_tail_is_looked_at_now_and_then():
     p = policy(plain_ms=1e9)
     _, _, lengths = run(p, 0.1, 640)
     assert lengths[200:].count(D + 1) >= 6
+
+
+def test_far_contexts_where_1_57_tokens_a_round_are_accepted():
+    """A drafter that loses the thread: short lengths where speculation is all there is, and no
+    slower than plain decoding beyond the cost of finding out where it is not."""
+    p = policy(plain_ms=1e9)
+    _, _, lengths = run(p, 0.36, 1500)
+    late = sorted(lengths[-500:])
+    assert late[len(late) // 2] == 2
+    assert sum(late) / len(late) < 3
+    p = policy()
+    tokens, ms, _ = run(p, 0.36, 4000)
+    assert ms < 1.05 * tokens * 5.0
