@@ -111,6 +111,12 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         help=f"longest answer ({MAX_TOKENS['cuda']} on a GPU, as in the paper, {MAX_TOKENS['cpu']} "
         "on a CPU)",
     )
+    _add_form(group)
+
+
+def _add_form(group: argparse._ArgumentGroup) -> None:
+    """How prompts are put and answers are drawn."""
+    add = group.add_argument
     add(
         "--temperature",
         metavar="T",

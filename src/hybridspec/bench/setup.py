@@ -102,6 +102,23 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
     chat = _chat(options, target)
     fitted = fit(options, prompts, target, chat)
     setup = {
+        **_asked(options, prompts, chat),
+        **_pair(options, target, drafter),
+        "profile_sha256": None if profile is None else profile.digest,
+        **machine.machine(place),
+        **machine.code(),
+    }
+    return Plan(
+        *(options, fitted.prompts, target, drafter, block_size or 1, chat, setup),
+        encoded=fitted.encoded,
+        skipped=fitted.skipped,
+        context=fitted.context,
+    )
+
+
+def _asked(options: SpeedOptions, prompts: Sequence[Prompt], chat: bool) -> dict[str, Any]:
+    """What is run, as far as figures depend on it."""
+    return {
         "systems": list(options.systems),
         "prompts": options.prompts.name,
         "prompts_sha256": digest(prompts, every_turn=options.turns == "all"),
@@ -111,6 +128,14 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         "thinking": options.thinking,
         "temperature": options.temperature,
         "seed": options.seed if options.temperature else None,
+        "fresh_processes": bool(options.processes),
+        "records": FORMAT,
+    }
+
+
+def _pair(options: SpeedOptions, target: Path, drafter: Path | None) -> dict[str, Any]:
+    """Which checkpoints, and where they run."""
+    return {
         "model": options.model or "embedded pair",
         "model_sha256": fingerprint(target),
         "model_revision": hub_revision(target),
@@ -119,18 +144,7 @@ def make_plan(options: SpeedOptions, prompts: Sequence[Prompt]) -> Plan:
         "draft_revision": hub_revision(drafter) if drafter else None,
         "device": options.device,
         "dtype": options.dtype,
-        "profile_sha256": None if profile is None else profile.digest,
-        **machine.machine(place),
-        "fresh_processes": bool(options.processes),
-        "records": FORMAT,
-        **machine.code(),
     }
-    return Plan(
-        *(options, fitted.prompts, target, drafter, block_size or 1, chat, setup),
-        encoded=fitted.encoded,
-        skipped=fitted.skipped,
-        context=fitted.context,
-    )
 
 
 def _draft_name(options: SpeedOptions) -> str | None:
