@@ -96,7 +96,7 @@ class FakeGpu:
     def current_stream(self, device):
         return device
 
-    def Event(gpu, *, enable_timing):  # noqa: N802, N805
+    def Event(gpu, *, enable_timing):
         assert enable_timing
 
         class Event:

@@ -34,7 +34,7 @@ def recorded(walk):
 
 @pytest.mark.parametrize("verifier", VERIFY)
 def test_a_walk_says_what_plain_decoding_says(engine, verifier):
-    walk = Walk(engine.target, engine.drafter, LENGTHS, verifier, 40)
+    walk = Walk(engine.target, engine.drafter, (1, 5), verifier, 40)
     tokens = recorded(walk)
     walk.run(PROMPTS, (), TOKENS, lambda _: None)
     wanted = []

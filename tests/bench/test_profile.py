@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from hybridspec.bench import component_times, profile
+from hybridspec.bench import component_times
 from hybridspec.bench.files import COMPONENTS, COMPONENTS_SCHEMA
 from hybridspec.bench.profile import main
-from hybridspec.errors import RequestError
 
 
 @pytest.fixture
@@ -69,13 +68,6 @@ def test_what_cannot_be_measured_is_refused(line, out, capsys, more, said):
     assert main([*line, *more]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
-
-
-def test_a_block_bounds_the_lengths():
-    assert profile._lengths(None, 8) == (1, 2, 3, 4, 5, 6, 7, 8)
-    assert profile._lengths((2, 8), 8) == (2, 8)
-    with pytest.raises(RequestError, match="names 9; the drafter's block allows at most 8 inputs"):
-        profile._lengths((2, 9), 8)
 
 
 def test_a_pair_needs_a_drafter(flat_pair, tmp_path, capsys):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import COMPONENTS, COMPONENTS_SCHEMA, locked, write_atomically
-from hybridspec.bench.profile_arguments import LENGTHS, ProfileOptions, parse
+from hybridspec.bench.profile_arguments import ProfileOptions, parse
 from hybridspec.bench.progress import Progress
-from hybridspec.bench.prompts import Prompt, digest, read_prompts, select
+from hybridspec.bench.prompts import Prompt, read_prompts, select
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.errors import RequestError
 
@@ -75,14 +75,14 @@ def _check_out(options: ProfileOptions) -> None:
 
 
 def _measured(options: ProfileOptions, prompts: Sequence[Prompt]) -> dict[str, Any]:
-    from hybridspec.bench import component_times, measure
+    from hybridspec.bench import component_times, measure, profile_setup
 
-    setup, lengths = _setup(options, prompts)
+    setup, lengths = profile_setup.setup(options, prompts)
     engine = measure.load(options)
-    encoded = _encoded(engine, prompts, options.max_tokens)
+    encoded = profile_setup.encoded(engine, prompts, options.max_tokens)
     drafter, capacity = engine.drafter, max(map(len, encoded)) + options.max_tokens
-    assert drafter is not None  # `_setup` refuses its absence
-    verifier: Any = options.verifier  # `_setup` refuses other names
+    assert drafter is not None  # `setup` refuses its absence
+    verifier: Any = options.verifier  # `setup` refuses other names
     walk = component_times.Walk(engine.target, drafter, lengths, verifier, capacity)
     with Progress(len(prompts) + 1) as advance:
         samples = walk.run(encoded, engine.defaults.eos_token_ids, options.max_tokens, advance)
@@ -120,72 +120,6 @@ def _document(
         "layer0_proxy": component_fits.proxy(samples),
         "overhead": median(row["overhead"] for row in table),
     }
-
-
-def _setup(
-    options: ProfileOptions, prompts: Sequence[Prompt]
-) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """What the figures depend on, and the lengths; all that can be refused before any weight is
-    loaded is refused here."""
-    import torch
-
-    from hybridspec.bench import machine
-    from hybridspec.checkpoint import read_drafter_config
-    from hybridspec.model.gdn import VERIFY
-    from hybridspec.placement import choose_device
-    from hybridspec.profiles import pair_identity
-    from hybridspec.sources import find_pair
-    from hybridspec.text.tokenizer import Tokenizer
-
-    if options.verifier not in VERIFY:
-        raise RequestError(
-            f"--verifier is {options.verifier!r}; expected one of {', '.join(VERIFY)}."
-        )
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    names = (options.model, options.draft, options.revision, options.draft_revision)
-    target, drafter = find_pair(*names)
-    if drafter is None:
-        raise RequestError("A profile needs a drafter. Name one with --draft.")
-    lengths = _lengths(options.lengths, read_drafter_config(drafter).block_size)
-    place = choose_device(options.device)
-    setup = {
-        "model": options.model or "embedded pair",
-        "draft": options.draft or "embedded pair",
-        "pair": pair_identity(target, drafter),
-        "verifier": options.verifier,
-        "prompts": options.prompts.name,
-        "prompts_sha256": digest(prompts),
-        "prompt_form": "chat" if Tokenizer.from_dir(target).has_chat_template else "raw",
-        "max_tokens": options.max_tokens,
-        **machine.machine(place),
-        **machine.code(),
-    }
-    return setup, lengths
-
-
-def _lengths(asked: tuple[int, ...] | None, block: int) -> tuple[int, ...]:
-    """Those asked for, or the usual ones that the drafter's block allows."""
-    if asked is None:
-        return tuple(w for w in LENGTHS if w <= block)
-    if max(asked) > block:
-        raise RequestError(
-            f"--lengths names {max(asked)}; the drafter's block allows at most {block} inputs."
-        )
-    return asked
-
-
-def _encoded(engine: Engine, prompts: Sequence[Prompt], longest: int) -> list[list[int]]:
-    """Token ids of every prompt, through the chat template where there is one."""
-    chat = engine.tokenizer is not None and engine.tokenizer.has_chat_template
-    encoded = [engine.encode(p.text, chat=chat) for p in prompts]
-    for prompt, ids in zip(prompts, encoded, strict=True):
-        if len(ids) + longest > engine.max_context:
-            raise RequestError(
-                f"The prompt {prompt.id!r} has {len(ids)} tokens; with {longest} of an answer it "
-                f"passes the context of {engine.max_context}. Lower --max-tokens or leave it out."
-            )
-    return encoded
 
 
 def _report(options: ProfileOptions, document: dict[str, Any]) -> None:
