@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,28 @@ def test_shared_memory_fits(reports):
 
 def test_nothing_spills(reports):
     assert [r for r in reports if r["spills"]] == []
+
+
+@pytest.mark.parametrize("architecture", SHARED)
+@pytest.mark.parametrize("sizes", [(4, 8, 32, 32), (16, 32, 128, 128), (16, 64, 128, 128)])
+def test_cuda_sources_compile_without_spills(sizes, architecture):
+    from hybridspec.kernels.cuda import compile_source
+    from hybridspec.kernels.gdn import exact_cuda
+
+    source = Path(exact_cuda.__file__).with_name("exact.cu").read_text(encoding="utf-8")
+    made = compile_source(source, architecture, dict(exact_cuda.defines(*sizes)))
+    spills = re.findall(r"(\d+) bytes spill", made.log)
+    assert spills
+    assert set(spills) == {"0"}
+    used = [int(n) for n in re.findall(r"(\d+) bytes smem", made.log)]
+    assert max(used) <= 48 * 1024  # static shared memory, on any card
+
+
+def test_a_wrong_cuda_source_is_refused_with_the_compiler_s_words():
+    from hybridspec.kernels.cuda import KernelError, compile_source
+
+    with pytest.raises(KernelError, match="identifier"):
+        compile_source("__global__ void f() { nothing = 1; }", 90, {})
 
 
 def test_a_kernel_that_spills_is_seen(cache):
