@@ -10,7 +10,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from hybridspec.bench.agreement import Bench, Clocked, check_comparable, rows, shortened
+from hybridspec.bench.agreement import Bench, check_comparable, rows, shortened
+from hybridspec.bench.clocked import Clocked
 from hybridspec.bench.records import Key, Record, TimedRound
 from hybridspec.bench.speed import main
 from hybridspec.calibration.capture import Capture

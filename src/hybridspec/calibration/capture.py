@@ -84,7 +84,8 @@ class Capture:
         for i, (proposal, _, chosen) in enumerate(rounds):
             assert proposal.confidence is not None
             assert proposal.entropy is not None
-            scores[0, i], scores[1, i] = proposal.confidence.cpu(), proposal.entropy.cpu()
+            scores[0, i] = proposal.confidence.float().cpu().numpy()
+            scores[1, i] = proposal.entropy.float().cpu().numpy()
             experts[i] = chosen.cpu().numpy()
         accepted = np.array([a for _, a, _ in rounds], np.int16)
         prompt, left = np.full(n, number, np.int32), np.arange(n, 0, -1, dtype=np.int32)

@@ -173,7 +173,7 @@ def _run(
 
 
 def _encoded(engine: Engine, prompts: list[Prompt], answer: int) -> dict[str, list[int]]:
-    """Token ids, by prompt id, of those that fit the context with their answer; others are counted."""
+    """Token ids, by prompt id, of the prompts that fit the context; the others are counted."""
     from hybridspec.errors import RequestError
 
     chat = engine.tokenizer is not None and engine.tokenizer.has_chat_template
