@@ -142,7 +142,7 @@ def _conclusion(results: dict[str, Any]) -> str:
         )
     if s["near_ties"]:
         return f"Lossless up to near ties: {equal}, the other {s['near_ties']} are near ties."
-    return f"Lossless: all {equal}."
+    return f"Lossless: {equal}."
 
 
 def _outcomes(results: dict[str, Any]) -> Iterator[tuple[str, Outcome]]:
