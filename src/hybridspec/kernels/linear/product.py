@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.linear.config import ROWS, ProductConfig
 
 
@@ -33,8 +34,9 @@ def _normalised_heads(x, factor, gate, eps, HEAD: tl.constexpr):  # type: ignore
 def _product(  # type: ignore[no-untyped-def]
     x, w, y, factor, gate, gate_row, residual, eps, N, K,
     NORM: tl.constexpr, HEAD: tl.constexpr, ADD: tl.constexpr,
-    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     row, inner = tl.arange(0, ROWS), tl.arange(0, DEPTH)
     col = tl.program_id(0) * COLS + tl.arange(0, COLS)
     within = col < N
@@ -69,32 +71,33 @@ def _product(  # type: ignore[no-untyped-def]
 
 def product(
     x: Tensor, w: Tensor, y: Tensor, residual: Tensor | None = None,
-    config: ProductConfig | None = None,
+    config: ProductConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
     """y = x w^T, on top of `residual` where there is one.
 
     Args:
         x: [16, K], of w's dtype. w: [N, K] fp32, fp16 or bf16. All tensors contiguous.
         y: [16, N], written. residual: [16, N]; may be y itself.
+        early: as in `kernels/early.py`.
     """
-    _launch(x, w, y, residual=residual, config=config)
+    _launch(x, w, y, residual=residual, config=config, early=early)
 
 
 def norm_product(
     x: Tensor, factor: Tensor, eps: float, w: Tensor, y: Tensor,
-    config: ProductConfig | None = None,
+    config: ProductConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
     """y = norm(x) w^T. The norm's scale is applied to the sums: K is walked once.
 
     Args:
         x: [16, K]. factor: [K] fp32, 1 + the norm's weight. w, y: as in `product`.
     """
-    _launch(x, w, y, factor=factor, eps=eps, norm=True, config=config)
+    _launch(x, w, y, factor=factor, eps=eps, norm=True, config=config, early=early)
 
 
 def gated_product(
     o: Tensor, gate: Tensor, factor: Tensor, eps: float, w: Tensor, y: Tensor, residual: Tensor,
-    config: ProductConfig | None = None,
+    config: ProductConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
     """y = residual + (norm by head (o) silu(gate)) w^T, the end of a GDN mixer.
 
@@ -104,18 +107,22 @@ def gated_product(
     """
     head = o.shape[-1]
     c = config or ProductConfig.choose(w.shape[0], w.shape[1], head)
-    _launch(o, w, y, factor=factor, gate=gate, residual=residual, eps=eps, head=head, config=c)
+    _launch(
+        o, w, y, factor=factor, gate=gate, residual=residual, eps=eps, head=head, config=c,
+        early=early,
+    )  # fmt: skip
 
 
 def _launch(
     x: Tensor, w: Tensor, y: Tensor, *, factor: Tensor | None = None, gate: Tensor | None = None,
     residual: Tensor | None = None, eps: float = 0.0, norm: bool = False, head: int = 0,
-    config: ProductConfig | None = None,
+    config: ProductConfig | None = None, early: bool = False,
 ) -> None:  # fmt: skip
     n, k = w.shape
     c = config or ProductConfig.choose(n, k)
     gate_row = 0 if gate is None else gate.stride(0)
     _product[(triton.cdiv(n, c.cols),)](
         x, w, y, factor, gate, gate_row, residual, eps, n, k, norm, head, residual is not None,
-        ROWS, c.cols, c.depth, num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False,
+        ROWS, c.cols, c.depth, early, num_warps=c.warps, num_stages=c.stages,
+        enable_fp_fusion=False, **options(early),
     )  # fmt: skip

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.moe.config import ExpertConfig
 from hybridspec.kernels.moe.naive import Weights
@@ -45,8 +46,9 @@ class Routed(NamedTuple):
 @triton.jit
 def _route(  # type: ignore[no-untyped-def]
     logits, length, ids, distinct, count, weights, E, TOP: tl.constexpr,
-    ROWS: tl.constexpr, COLS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     row, expert = tl.arange(0, ROWS), tl.arange(0, COLS)
     at = row[:, None] * E + expert[None, :]
     x = tl.load(logits + at, mask=(expert < E)[None, :], other=-float("inf")).to(tl.float32)
@@ -72,8 +74,10 @@ def _route(  # type: ignore[no-untyped-def]
 @triton.jit
 def _up(  # type: ignore[no-untyped-def]
     x, factor, eps, gate_up, shared_gate_up, shared_gate, distinct, count, weights, h, shared_h,
-    K, WIDTH, SHARED, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    K, WIDTH, SHARED,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     place = tl.program_id(1) - 1  # -1 is the shared expert
     shared = place < 0
     if place >= tl.load(count):
@@ -119,8 +123,9 @@ def _up(  # type: ignore[no-untyped-def]
 @triton.jit
 def _down(  # type: ignore[no-untyped-def]
     h, shared_h, down, shared_down, distinct, count, x, y, K, WIDTH, SHARED,
-    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     row, inner = tl.arange(0, ROWS), tl.arange(0, DEPTH)
     col = tl.program_id(0) * COLS + tl.arange(0, COLS)
     within = col < K
@@ -150,22 +155,25 @@ def _down(  # type: ignore[no-untyped-def]
     tl.store(y + at, acc.to(y.dtype.element_ty), mask=within[None, :])
 
 
-def route(logits: Tensor, length: Tensor, routed: Routed) -> None:
+def route(logits: Tensor, length: Tensor, routed: Routed, *, early: bool = False) -> None:
     """Choose experts and list the distinct ones of the first `length` tokens.
 
     Args:
         logits: [16, E] fp32 of the router.
         length: [] int32 on the device.
         routed: written.
+        early: as in `kernels/early.py`.
     """
     experts, top = logits.shape[1], routed.ids.shape[1]
     cols = triton.next_power_of_2(experts)
-    _route[(1,)](logits, length, *routed, experts, top, ROWS, cols, num_warps=8)
+    _route[(1,)](
+        logits, length, *routed, experts, top, ROWS, cols, early, num_warps=8, **options(early)
+    )
 
 
 def up(
     x: Tensor, w: Weights, eps: float, routed: Routed, h: Tensor, shared_h: Tensor,
-    config: ExpertConfig | None = None,
+    config: ExpertConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
     """silu(gate) * up of the norm of x, times each token's weight, of every distinct expert.
 
@@ -178,14 +186,14 @@ def up(
     places = routed.distinct.shape[0]
     _up[(triton.cdiv(max(i, s), c.cols), 1 + places)](
         x, w.factor, eps, w.gate_up, w.shared_gate_up, w.shared_gate, routed.distinct,
-        routed.count, routed.weights, h, shared_h, k, i, s, ROWS, c.cols, c.depth,
-        num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False,
+        routed.count, routed.weights, h, shared_h, k, i, s, ROWS, c.cols, c.depth, early,
+        num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip
 
 
 def down(
     h: Tensor, shared_h: Tensor, w: Weights, routed: Routed, x: Tensor, y: Tensor,
-    config: ExpertConfig | None = None,
+    config: ExpertConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
     """y = x + the shared expert's and all distinct experts' second products, in ascending order.
 
@@ -195,5 +203,6 @@ def down(
     c = config or ExpertConfig.down(k, i)
     _down[(triton.cdiv(k, c.cols),)](
         h, shared_h, w.down, w.shared_down, routed.distinct, routed.count, x, y, k, i, s,
-        ROWS, c.cols, c.depth, num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False,
+        ROWS, c.cols, c.depth, early, num_warps=c.warps, num_stages=c.stages,
+        enable_fp_fusion=False, **options(early),
     )  # fmt: skip
