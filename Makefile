@@ -23,6 +23,7 @@ test-full: install-dev
 # Installs nothing: a GPU machine has its own torch.
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/gpu
+	PYTHONPATH=src $(PYTHON) -m pytest tests/kernels --ignore tests/kernels/test_offline.py
 
 check: install-dev
 	$(PYTHON) -m ruff check

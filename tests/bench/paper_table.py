@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.synthetic import RUN, SETUP
-from hybridspec.bench.component_fits import fits, growth, proxy, rows
+from hybridspec.bench.component_fits import fits, growth, latency_of_pairs, proxy, rows
 from hybridspec.bench.component_times import Samples
 from hybridspec.bench.files import COMPONENTS_SCHEMA
 
@@ -51,5 +51,6 @@ def document() -> dict[str, Any]:
         "growth": growth(table),
         "fits": fits(table),
         "layer0_proxy": proxy(samples()),
+        "latency_of_pairs": latency_of_pairs(samples()),
         "overhead": 0.01,
     }

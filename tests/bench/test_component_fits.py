@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.paper_table import TABLE, samples
-from hybridspec.bench.component_fits import curve, fits, growth, rows, spread
+from hybridspec.bench.component_fits import curve, fits, growth, latency_of_pairs, rows, spread
 from hybridspec.bench.component_times import Samples
 
 
@@ -99,3 +99,21 @@ def test_a_spread_is_median_quartiles_and_mean():
         "high": 4.0,
         "mean": 4.0,
     }
+
+
+def test_times_that_follow_the_pairs_correlate():
+    found = Samples()
+    found.whole[4].extend([9.0, 1.0])  # another length says nothing
+    found.pairs[4].extend([1, 2])
+    found.whole[16].extend([2.0, 4.0, 6.0, 8.5])
+    found.pairs[16].extend([10, 20, 30, 40])
+    told = latency_of_pairs(found)
+    assert (told["w"], told["calls"]) == (16, 4)
+    assert told["correlation"] == pytest.approx(0.9983, abs=5e-5)  # by hand
+
+
+def test_times_or_pairs_that_never_vary_correlate_with_nothing():
+    found = Samples()
+    found.whole[16].extend([2.0, 2.0])
+    found.pairs[16].extend([10, 20])
+    assert latency_of_pairs(found) is None

@@ -39,6 +39,12 @@ def test_what_is_missing_is_left_out_or_a_dash():
     assert table(found).rows[0][-3:-1] == ("-", "-")
 
 
+def test_the_correlation_of_times_with_pairs_is_told():
+    found = document()
+    found["latency_of_pairs"] = {"w": 16, "calls": 80, "correlation": 0.999}
+    assert "Time of a call at w = 16 against its distinct pairs: correlation 0.999" in report(found)
+
+
 def test_a_falling_line_has_a_minus():
     found = document()
     found["fits"][0]["gdn"] |= {"a": 2.0, "b": -0.25}

@@ -113,6 +113,17 @@ def proxy(samples: Samples) -> dict[str, Any] | None:
     return None if found is None else asdict(found)
 
 
+def latency_of_pairs(samples: Samples) -> dict[str, Any] | None:
+    """Whether calls with more distinct (layer, expert) pairs take longer: Pearson's correlation over
+    the calls of the longest length (paper appendix A.2). None where either never varies."""
+    w = max(samples.whole)
+    ms, pairs = np.array(samples.whole[w]), np.array(samples.pairs[w], float)
+    if not (ms.std() and pairs.std()):
+        return None
+    correlation = float(np.corrcoef(ms, pairs)[0, 1])
+    return {"w": w, "calls": len(ms), "correlation": correlation}
+
+
 def curve(fit: Mapping[str, Any], part: str, w: Sequence[float]) -> list[float]:
     """The fitted ms of `gdn` or `moe` at lengths w."""
     found = fit[part]

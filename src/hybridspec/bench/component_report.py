@@ -20,7 +20,13 @@ NAMES = {
 
 def report(document: Mapping[str, Any]) -> str:
     """All of it as text, ending with a line break."""
-    said = (*_growth(document), *_fits(document), *_proxy(document), _overhead(document))
+    said = (
+        *_growth(document),
+        *_fits(document),
+        *_proxy(document),
+        *_pairs(document),
+        _overhead(document),
+    )
     return "\n".join([plain(table(document)), "", *said]) + "\n"
 
 
@@ -80,6 +86,15 @@ def _proxy(document: Mapping[str, Any]) -> Iterator[str]:
             "New layer-0 experts of a draft as a proxy of its new pairs in later layers: "
             f"correlation {found['correlation']:.2f}, {found['slope']:.1f} pairs an expert "
             f"({found['tokens']} drafts, each position's mean taken out)."
+        )
+
+
+def _pairs(document: Mapping[str, Any]) -> Iterator[str]:
+    found = document["latency_of_pairs"]
+    if found is not None:
+        yield (
+            f"Time of a call at w = {found['w']} against its distinct pairs: correlation "
+            f"{found['correlation']:.3f} ({found['calls']} calls)."
         )
 
 

@@ -118,6 +118,7 @@ def _document(
         "growth": component_fits.growth(table),
         "fits": component_fits.fits(table),
         "layer0_proxy": component_fits.proxy(samples),
+        "latency_of_pairs": component_fits.latency_of_pairs(samples),
         "overhead": median(row["overhead"] for row in table),
     }
 

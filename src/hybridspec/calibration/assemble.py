@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hybridspec.calibration.cost import Quadratic, expert_tables, fit_quadratic
+from hybridspec.calibration.cost import Quadratic, expert_tables, fit_quadratic, new_in_row
 from hybridspec.calibration.fit import (
     fit_acceptance,
     fit_temperatures,
@@ -19,6 +19,7 @@ from hybridspec.calibration.fit import (
     reliability,
 )
 from hybridspec.calibration.measure import Variant, typical_rounds
+from hybridspec.calibration.proxy import layer0_proxy
 from hybridspec.calibration.rounds import Samples
 from hybridspec.calibration.slopes import Slopes
 from hybridspec.calibration.sweep import Sweep, fastest
@@ -74,7 +75,7 @@ def fit_profile(
         n_all_mean=tuple(mean.tolist()),
         n_all_given=_rows(given),
         temperatures=tuple(fit_temperatures(trace).tolist()),
-        data=_data(trace, len(walked)) | slopes.data | _swept(sweeps or {}) | dict(about),
+        data=_data(trace, walked) | slopes.data | _swept(sweeps or {}) | dict(about),
     )
 
 
@@ -94,10 +95,12 @@ def screening(trace: Trace, samples: Samples, slopes: Slopes) -> dict[int, float
     return fixed_rates(trace, _quadratic(times, trace.drafts)[1], draft_ms)
 
 
-def _data(trace: Trace, rounds: int) -> dict[str, Any]:
+def _data(trace: Trace, walked: Trace) -> dict[str, Any]:
+    proxy = layer0_proxy(new_in_row(walked.experts))
     return {
         "positions": len(trace),
-        "rounds": rounds,
+        "rounds": len(walked),
+        "layer0_proxy": None if proxy is None else asdict(proxy),
         "reached": reached(trace).sum(0).tolist(),
         "reliability": _held_out(trace),
     }

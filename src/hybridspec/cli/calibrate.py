@@ -215,6 +215,12 @@ def _report(profile: Profile, out: Path) -> None:
     for name, rates in (profile.data.get("static_tokens_per_second") or {}).items():
         each = ", ".join(f"w = {w} {rate:.0f}" for w, rate in rates.items())
         write(f"{name}: fixed lengths measured again on all prompts, tokens a second: {each}\n")
+    proxy = profile.data.get("layer0_proxy")
+    if proxy is not None:
+        write(
+            "New layer-0 experts of a draft against its new pairs in later layers: correlation "
+            f"{proxy['correlation']:.2f}, {proxy['slope']:.1f} pairs an expert\n"
+        )
     held = profile.data.get("reliability") or {}
     if held:
         errors = ", ".join(f"{name} {100 * r['ece']:.1f}%" for name, r in held.items())

@@ -5,32 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ROWS = 16  # of the tile: one tensor-core instruction, whatever the number of tokens
+GROUP = 16  # columns that share a sum of squares: the narrowest tile
 PROGRAMS = 128  # wanted: one for each multiprocessor of an H200, about
 
 
 @dataclass(frozen=True, slots=True)
 class ProductConfig:
-    """cols: of the result in one program. depth: of K in one step. warps and stages as Triton's."""
+    """cols: of the result in one program. depth: of K in one step. split: parts of K, each a
+    program's. warps and stages as Triton's."""
 
     cols: int
     depth: int
     warps: int = 4
     stages: int = 4
+    split: int = 1
 
     @classmethod
     def choose(cls, n: int, k: int, head: int = 0) -> ProductConfig:
         """A cut for a product with w [n, k].
 
-        Weights are read once, so a program needs enough of them in flight (tens of KiB) and the
-        GPU enough programs: columns shrink until there are PROGRAMS. Where the input is normalised
-        by heads of `head` values, a step holds whole heads, and fewer of them: they are fp32, and
-        some cards have 99 KiB of shared memory.
+        Weights are read once, so the GPU needs enough programs with tens of KiB in flight each,
+        and a program enough columns to outweigh the input's tile, which each reads for itself.
+        Where 64 columns make too few programs, they become 32 and K is split in parts of at least
+        512. Where the input comes in heads of `head` values, a step is a head.
         """
-        cols = 64
-        while cols > 16 and n // cols < PROGRAMS:
-            cols //= 2
-        most = 128 if head or cols == 64 else 256
-        return cls(cols, max(16, _power(head), min(_power(k), most)))
+        cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 32 * 32 else 16
+        split = 1
+        while cols < 64 and split < 8 and -(-n // cols) * split < PROGRAMS and k >= 1024 * split:
+            split *= 2
+        return cls(cols, head or max(16, min(128, _power(k))), split=split)
 
 
 def _power(n: int) -> int:

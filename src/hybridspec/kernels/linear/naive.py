@@ -12,10 +12,14 @@ def product(x: Tensor, w: Tensor, residual: Tensor | None = None) -> Tensor:
     return y if residual is None else residual + y
 
 
+def norm(x: Tensor, factor: Tensor, eps: float) -> Tensor:
+    """x [..., K], root-mean-square normalised, times `factor` [K]."""
+    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * factor
+
+
 def norm_product(x: Tensor, factor: Tensor, eps: float, w: Tensor) -> Tensor:
-    """The product of a root-mean-square normalised x [T, K]; `factor` [K] multiplies it."""
-    scale = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
-    return F.linear(x * scale * factor, w)
+    """The product of the norm of x [T, K]."""
+    return F.linear(norm(x, factor, eps), w)
 
 
 def gated_product(
@@ -23,5 +27,4 @@ def gated_product(
 ) -> Tensor:
     """residual [T, N] and the product of GDN outputs o [T, H, d], each head normalised, times
     `factor` [d] and silu(gate [T, H, d])."""
-    scale = (o.square().mean(-1, keepdim=True) + eps).rsqrt()
-    return residual + F.linear((o * scale * factor * F.silu(gate)).flatten(1), w)
+    return residual + F.linear((norm(o, factor, eps) * F.silu(gate)).flatten(1), w)

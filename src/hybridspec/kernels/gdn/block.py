@@ -1,0 +1,101 @@
+"""`block` verification as a Triton kernel: all tokens at once; the law: `naive.block`.
+
+One program owns some rows of one head's state. Any length is a chunk of 16 tokens, padded with
+tokens that write nothing; the length is read from device memory. What is left between products is
+one triangular inverse of 16 x 16, joined from halves: two of 8, of 4, of 2.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from hybridspec.kernels.gdn.config import GDNConfig
+
+TOKENS = 16
+
+
+@triton.jit
+def _matmul(a, b):  # type: ignore[no-untyped-def]
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def _join(inverse, lower, HALF: tl.constexpr):  # type: ignore[no-untyped-def]
+    """From inverses of the diagonal blocks of HALF to those of twice the size: below a pair D, A of
+    them with L between stands -D L A. `lower` [16, 16]: below the unit diagonal."""
+    row, col = tl.arange(0, 16)[:, None] // HALF, tl.arange(0, 16)[None, :] // HALF
+    between = tl.where((row % 2 == 1) & (col == row - 1), lower, 0.0)
+    return inverse - _matmul(_matmul(inverse, between), inverse)
+
+
+@triton.jit
+def _unit_inverse(lower):  # type: ignore[no-untyped-def]
+    """(I + lower)^-1. Unlike the truncated series (paper D.2) no power of `lower` is formed, which
+    can be a thousand times larger than the inverse where keys repeat."""
+    row, col = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
+    inverse = tl.where(row == col, 1.0, 0.0)
+    inverse -= tl.where((row % 2 == 1) & (col == row - 1), lower, 0.0)
+    inverse = _join(inverse, lower, 2)
+    inverse = _join(inverse, lower, 4)
+    return _join(inverse, lower, 8)
+
+
+@triton.jit
+def _block(  # type: ignore[no-untyped-def]
+    q, k, v, beta, g, state, o, z, length,
+    KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    head, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    col, t = tl.arange(0, COLS), tl.arange(0, 16)
+    real = t < tl.load(length)
+    within, known = row < DV, (col < DK)[None, :]
+    at = (head * DV + row)[:, None] * DK + col[None, :]
+    s = tl.trans(tl.load(state + at, mask=within[:, None] & known, other=0.0))
+    at = (t[:, None] * KH + head // (VH // KH)) * DK + col[None, :]
+    key = tl.load(k + at, mask=real[:, None] & known, other=0.0)
+    query = tl.load(q + at, mask=real[:, None] & known, other=0.0)
+    at = (t[:, None] * VH + head) * DV + row[None, :]
+    mask = real[:, None] & within[None, :]
+    value = tl.load(v + at, mask=mask, other=0.0)
+    rate = tl.load(beta + t * VH + head, mask=real, other=0.0)[:, None]
+    decay = tl.load(g + t * VH + head, mask=real, other=0.0)
+
+    # float64: differences of sums must survive a strong decay among weak ones
+    total = tl.cumsum(decay.to(tl.float64), 0)
+    past = t[:, None] >= t[None, :]
+    gap = (total[:, None] - total[None, :]).to(tl.float32)
+    gamma = tl.where(past, tl.exp(tl.where(past, gap, 0.0)), 0.0)
+    grown = tl.exp(total.to(tl.float32))[:, None]
+
+    scores = _matmul(key, tl.trans(key)) * gamma * rate
+    inverse = _unit_inverse(tl.where(t[:, None] > t[None, :], scores, 0.0))
+    right = rate * (value - grown * _matmul(key, s))
+    z_t = _matmul(inverse, right)
+    seen = _matmul(query, tl.trans(key)) * gamma
+    o_t = grown * _matmul(query, s) + _matmul(seen, z_t)
+    tl.store(z + at, z_t, mask=mask)
+    tl.store(o + at, o_t, mask=mask)
+
+
+def verify(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor,
+    o: Tensor, z: Tensor, length: Tensor, config: GDNConfig | None = None,
+) -> None:  # fmt: skip
+    """Verify `length` tokens of one layer; the state is left as it is.
+
+    Args:
+        g: [W, VH] fp32, the logarithm of the decay. The rest as in `exact.verify`.
+
+    A token's bits depend on the length here: use `exact` where they must not. Source: paper
+    equations 3 and 10.
+    """
+    key_heads, dk = k.shape[1:]
+    value_heads, dv = v.shape[1:]
+    c = config or GDNConfig(max(16, GDNConfig.choose(dv, dk).rows), 4)
+    _block[(triton.cdiv(dv, c.rows), value_heads)](
+        q, k, v, beta, g, state, o, z, length, key_heads, value_heads, dk, dv,
+        c.rows, max(16, c.cols(dk)), num_warps=c.warps, enable_fp_fusion=False,
+    )  # fmt: skip
