@@ -114,8 +114,8 @@ def proxy(samples: Samples) -> dict[str, Any] | None:
 
 
 def latency_of_pairs(samples: Samples) -> dict[str, Any] | None:
-    """Whether calls with more distinct (layer, expert) pairs take longer: Pearson's correlation over
-    the calls of the longest length (paper appendix A.2). None where either never varies."""
+    """Whether calls with more distinct (layer, expert) pairs take longer: Pearson's correlation
+    over the calls of the longest length (paper appendix A.2). None where either never varies."""
     w = max(samples.whole)
     ms, pairs = np.array(samples.whole[w]), np.array(samples.pairs[w], float)
     if not (ms.std() and pairs.std()):
