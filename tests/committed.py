@@ -46,6 +46,8 @@ def assert_committed(
     assert sequence.slot.length == len(tokens)
     ours, theirs = committed(sequence.slot), committed(slot)
     if stream._rounds.drafter is not None:  # a system that drafts
+        with torch.inference_mode():
+            stream._rounds.catch_up(sequence)
         assert sequence.drafter_slot.length == len(tokens)
         ours |= drafter_context(sequence.drafter_slot, engine.drafter.config)
         theirs |= drafter_context(context, engine.drafter.config)

@@ -103,6 +103,7 @@ class Stream:
     def _first(self) -> Piece:
         """The prompt, and the token after it."""
         began = time.perf_counter()
+        self._rounds.begin()
         ids = torch.tensor(self._prompt, device=self._rounds.target.device)
         for part in ids.split(PREFILL_CHUNK):
             out = self._rounds.prefill(self._sequence, part)

@@ -73,6 +73,18 @@ def test_speculation_that_pays_again_is_found():
     assert tokens / ms > 1.2 / 5.0
 
 
+def test_a_new_answer_ends_a_rest_and_remembers_half_of_it():
+    p = policy()
+    run(p, 0.02, 1500)
+    p.engagement.rest, p.engagement.next_rest = 700, 1024
+    p.begin()
+    assert p.drafts() == D
+    assert (p.engagement.trial, p.engagement.next_rest) == (TRIAL, 512)
+    for _ in range(8):
+        p.begin()
+    assert p.engagement.next_rest == 32
+
+
 def test_rests_grow_and_shrink():
     e = Engagement()
     rests = []

@@ -17,6 +17,7 @@ from hybridspec.core import SamplingParams
 from hybridspec.model.gdn import VERIFY
 from hybridspec.policy.length import Choice
 from hybridspec.runtime.check import distances
+from hybridspec.runtime.round import HELD
 from hybridspec.runtime.state import TargetState, W
 from hybridspec.systems import System
 from scripted import RIGHT, TINY, prompt_ids, run, script, scripted_engine
@@ -184,6 +185,65 @@ def test_a_draft_more_than_remains_is_not_asked_for(monkeypatch):
     answer, _ = run(engine, prompt, "dflash", SamplingParams(max_tokens=21))
     assert [r.w for r in answer.stats.rounds] == [16, 4]
     assert asked == [15, 3]
+
+
+@dataclass
+class Seldom:
+    """Rests for some rounds, then drafts a block once, and so on. Told of each new answer."""
+
+    rest: int
+    longest: int = 16
+    lookahead: int = 0
+    scored: bool = False
+    rounds: int = 0
+    answers: int = 0
+
+    def begin(self) -> None:
+        self.answers, self.rounds = self.answers + 1, 0
+
+    def drafts(self) -> int:
+        self.rounds += 1
+        return 0 if self.rounds % (self.rest + 1) else self.longest - 1
+
+    def select(self, proposal) -> Choice:
+        return Choice(1 if proposal is None else len(proposal.tokens) + 1)
+
+    def correct(self, choice: Choice, experts: Tensor) -> int:
+        return choice.w0
+
+
+@pytest.mark.parametrize("rest", [1, 5, HELD, HELD + 9])
+def test_a_drafter_that_rested_has_seen_every_token(monkeypatch, rest):
+    """Its context, given late and in larger pieces, is that of one prefill of the same tokens."""
+    engine, prompt, policy = scripted_engine(torch.float64), prompt_ids(), Seldom(rest)
+    expected = script(engine, prompt, (), max_tokens=150)
+    propose, seen = engine.drafter.propose, []
+
+    def watched(target, anchor, slot, drafts, **options):
+        seen.append((slot.length, slot.full[:, :, :, : slot.length].clone(), slot.ring.clone()))
+        return propose(target, anchor, slot, drafts, **options)
+
+    monkeypatch.setattr(engine.drafter, "propose", watched)
+    own = System("own", policy, "exact")
+    answer = engine.generate(prompt, SamplingParams(max_tokens=150), system=own)
+    assert answer.token_ids == expected
+    assert len(seen) >= 150 // (rest + 16)
+    late = seen.copy()
+    for length, full, _ in late:
+        engine.generate(
+            [*prompt, *expected][:length], SamplingParams(max_tokens=3), system="dflash"
+        )
+        assert seen[-1][0] == length
+        assert torch.allclose(full, seen[-1][1], atol=1e-12)  # float64, other sizes of products
+
+
+def test_a_policy_is_told_of_each_new_answer():
+    engine, policy = scripted_engine(), Seldom(3)
+    for _ in range(2):
+        engine.generate(
+            prompt_ids(), SamplingParams(max_tokens=4), system=System("o", policy, "exact")
+        )
+    assert policy.answers == 2
 
 
 def test_plain_decoding_never_calls_the_drafter(monkeypatch):

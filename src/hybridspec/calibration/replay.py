@@ -19,7 +19,6 @@ from hybridspec.core import Proposal
 from hybridspec.policy.length import LengthPolicy
 
 Choose = Callable[[int], tuple[int, int, int]]  # position -> drafts asked for, w, u
-Observe = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ def replay(trace: Trace, policy: LengthPolicy, cost: CostModel, limit: int | Non
 
     limit: most tokens of an answer, as `room` takes it.
     """
-    observe, left = getattr(policy, "observe", None), room(trace, limit)
-    return _walk(trace, cost, lambda at: decide(trace, policy, at, int(left[at])), observe)
+    left = room(trace, limit)
+    return _walk(trace, cost, lambda at: decide(trace, policy, at, int(left[at])), policy)
 
 
 def replay_known(
@@ -124,8 +123,8 @@ def replay_known(
     return _walk(trace, cost, choose, None)
 
 
-def _walk(trace: Trace, cost: CostModel, choose: Choose, observe: Observe | None) -> Walk:
-    columns = zip(*_rounds(trace, cost, choose, observe), strict=True)
+def _walk(trace: Trace, cost: CostModel, choose: Choose, policy: LengthPolicy | None) -> Walk:
+    columns = zip(*_rounds(trace, cost, choose, policy), strict=True)
     at, w, emitted, ms = (np.array(column) for column in columns)
     drafts = w - 1
     would = np.minimum(trace.accepted[at], trace.left[at] - 1)
@@ -134,12 +133,15 @@ def _walk(trace: Trace, cost: CostModel, choose: Choose, observe: Observe | None
 
 
 def _rounds(
-    trace: Trace, cost: CostModel, choose: Choose, observe: Observe | None
+    trace: Trace, cost: CostModel, choose: Choose, policy: LengthPolicy | None
 ) -> Iterator[tuple[int, int, int, float]]:
     """Position, w, emitted tokens and ms of each round."""
     pairs = distinct_pairs(trace)
+    begin, observe = getattr(policy, "begin", None), getattr(policy, "observe", None)
     for start, end in pairwise([*trace.starts().tolist(), len(trace)]):
         at = start
+        if begin is not None:
+            begin()
         while at < end:
             drafts, w, u = choose(at)
             emitted = min(int(trace.accepted[at]) + 1, w, int(trace.left[at]))

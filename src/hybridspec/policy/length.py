@@ -28,7 +28,8 @@ class Choice:
 class LengthPolicy(Protocol):
     """Chooses how many inputs a round verifies (paper Algorithm 1, lines 2 to 5).
 
-    A policy that learns has `observe(w, accepted, seconds)` besides; each finished round is told.
+    A policy that learns has `observe(w, accepted, seconds)` besides, and is told of each finished
+    round; it may have `begin()`, and is told of each new answer.
     One that can say what it goes by has `reason()`, in words, and `scores(prefix)`, by length.
 
     Attributes:

@@ -55,6 +55,11 @@ class Engagement:
             self.plain = _moved(self.plain, slowness)
             self.rest = max(0, self.rest - 1)
 
+    def begin(self) -> None:
+        """A new answer may be another kind of text: look again, but rest sooner the second time."""
+        self.rest, self.trial = 0, TRIAL
+        self.next_rest = max(FIRST_REST, self.next_rest // 2)
+
     def judge(self, utility: float) -> None:
         """Rest if speculation gains less than plain decoding; utility is as if neither slowed."""
         if self.trial or self.rest:
@@ -112,6 +117,12 @@ class OnlinePolicy(Uncorrected):
         weight = 1 / (1 - MEMORY)
         self._predicted, self._tokens = weight, weight * self.rho  # the profile counts as the past
 
+    def begin(self) -> None:
+        """A new answer: a rest does not outlast the text that it came from."""
+        if self.engagement.rest:
+            self._look_again()
+        self.engagement.begin()
+
     def drafts(self) -> int:
         """A whole block, or none while speculation rests."""
         return 0 if self.engagement.rest else self.longest - 1
@@ -159,8 +170,8 @@ class OnlinePolicy(Uncorrected):
         if self._conditional is None:
             rested = engagement.rest > 0
             engagement.observe(False, ms / self.plain_ms)
-            if rested and engagement.rest == 0:  # a trial begins; what was before it says little
-                self._tokens, self._predicted = KEPT * self._tokens, KEPT * self._predicted
+            if rested and engagement.rest == 0:
+                self._look_again()
             return
         self._rounds += 1
         predicted = self._costs[w] + self.fixed_ms
@@ -171,6 +182,10 @@ class OnlinePolicy(Uncorrected):
         seen = min(accepted + 1, w - 1)  # drafts whose fate is known: the accepted, one rejected
         for i, c in enumerate(self._conditional[:seen]):
             self._learn(i, (i < accepted) - c)
+
+    def _look_again(self) -> None:
+        """A trial begins; what was before the rest says little."""
+        self._tokens, self._predicted = KEPT * self._tokens, KEPT * self._predicted
 
     def _learn(self, i: int, error: float) -> None:
         """A step of logistic regression on the label of one draft."""

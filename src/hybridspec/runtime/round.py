@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -22,11 +22,15 @@ from hybridspec.systems import System
 from hybridspec.text.stop import Emission, OutputStream
 
 Observe = Callable[[int, int, float], None]
+HELD = 64  # tokens whose features may wait for the drafter: a few MB at most
 
 
 @dataclass(slots=True)
 class Sequence:
-    """One request under way: P committed tokens in the slots, and the anchor that follows them."""
+    """One request under way: P committed tokens in the slots, and the anchor that follows them.
+
+    `unseen`: features of committed tokens that the drafter has not been given yet.
+    """
 
     slot: TargetSlot
     drafter_slot: DrafterSlot | None
@@ -35,6 +39,7 @@ class Sequence:
     anchor: int = -1
     explain: bool = False
     keep_drafts: bool = False
+    unseen: list[torch.Tensor] = field(default_factory=list)
 
 
 class Rounds:
@@ -45,10 +50,16 @@ class Rounds:
         self.drafter = drafter if system.drafts else None
         self._observe: Observe | None = getattr(system.policy, "observe", None)
 
+    def begin(self) -> None:
+        """A new answer: a policy that learns is told."""
+        begin = getattr(self.system.policy, "begin", None)
+        if begin is not None:
+            begin()
+
     def prefill(self, sequence: Sequence, ids: torch.Tensor) -> PassOutput:
         """Run prompt tokens [T] into the slots; logits of the last one."""
         out = self.target.prefill(ids, sequence.slot)
-        self._extend(sequence, out, ids.shape[0])
+        self._keep(sequence, out, ids.shape[0])
         return out
 
     def first_token(self, sequence: Sequence, out: PassOutput) -> int:
@@ -78,7 +89,7 @@ class Rounds:
         emission = output.push(verdict.emitted)
         m = emission.kept  # the anchor and the kept drafts before the last kept token
         slot.commit(m, verifier)
-        self._extend(sequence, out, m)
+        self._keep(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
         kept = proposal.tokens if proposal is not None and sequence.keep_drafts else None
         stats = RoundStats(w, verdict.accepted, m, choice.w0, drafts=kept)
@@ -92,6 +103,7 @@ class Rounds:
     def _propose(self, sequence: Sequence, drafts: int) -> Proposal | None:
         if self.drafter is None or sequence.drafter_slot is None or drafts < 1:
             return None
+        self.catch_up(sequence)
         scored = self.system.policy.scored
         return self.drafter.propose(
             self.target, sequence.anchor, sequence.drafter_slot, drafts, scored=scored
@@ -115,8 +127,23 @@ class Rounds:
         positions = torch.arange(first, first + len(out.logits), device=self.target.device)
         return target_tokens(out.logits, positions, sequence.params, sequence.seed)
 
-    def _extend(self, sequence: Sequence, out: PassOutput, m: int) -> None:
-        """Give the drafter the features of m committed tokens."""
+    def _keep(self, sequence: Sequence, out: PassOutput, m: int) -> None:
+        """Keep the features of m committed tokens until the drafter needs them.
+
+        While a policy rests, that is once in HELD rounds instead of every round.
+        """
         if self.drafter is not None and sequence.drafter_slot is not None:
             assert out.features is not None
-            self.drafter.extend(out.features[:m], sequence.drafter_slot)
+            sequence.unseen.append(out.features[:m])
+            if sum(map(len, sequence.unseen)) >= HELD:
+                self.catch_up(sequence)
+
+    def catch_up(self, sequence: Sequence) -> None:
+        """Give the drafter the features that it has not seen."""
+        if sequence.unseen:
+            assert self.drafter is not None
+            assert sequence.drafter_slot is not None
+            unseen = sequence.unseen
+            features = unseen[0] if len(unseen) == 1 else torch.cat(unseen)
+            self.drafter.extend(features, sequence.drafter_slot)
+            unseen.clear()
