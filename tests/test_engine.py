@@ -11,7 +11,7 @@ import hybridspec
 from builders import random_target
 from disk_pair import write_pair
 from hybridspec.core import Generation, SamplingParams
-from hybridspec.engine import DEFAULT_SYSTEM, Engine
+from hybridspec.engine import CALIBRATED_SYSTEM, DEFAULT_SYSTEM, Engine
 from hybridspec.errors import CheckpointError, HybridSpecError, RequestError
 from hybridspec.placement import DTYPES
 from hybridspec.runtime.philox import MASK
@@ -270,6 +270,11 @@ def test_systems_and_defaults(pair, speaker):
     with pytest.raises(RequestError, match="needs a drafter"):
         alone.generate("x\n", params, system="dflash")
     assert set(speaker.defaults.eos_token_ids) == {256, 258}
+
+
+def test_with_a_profile_the_default_learns():
+    engine = Engine.load(device="cpu", progress=False)
+    assert engine.default_system == CALIBRATED_SYSTEM == "auto"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

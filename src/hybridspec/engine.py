@@ -40,7 +40,9 @@ from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
 
-DEFAULT_SYSTEM = "static:4"  # the fastest fixed length of the embedded pair on a CPU (README)
+# With a profile, the policy that learns: as fast as any (README), and safe where a profile is stale.
+CALIBRATED_SYSTEM = "auto"
+DEFAULT_SYSTEM = "static:4"  # without one: about the best fixed length of the embedded pair on a CPU
 
 
 class Engine:
@@ -141,7 +143,9 @@ class Engine:
     @property
     def default_system(self) -> str:
         """The decoding system used when none is named."""
-        return DEFAULT_SYSTEM if self.drafter is not None else "ar"
+        if self.drafter is None:
+            return "ar"
+        return DEFAULT_SYSTEM if self.profile is None else CALIBRATED_SYSTEM
 
     def encode(
         self, prompt: Prompt, *, chat: bool = False, enable_thinking: bool = False

@@ -10,7 +10,7 @@ import pytest
 from disk_pair import CYCLE, SPECIAL, token_id
 from hybridspec.cli.generate import generate
 from hybridspec.core import Generation, SamplingParams
-from hybridspec.engine import DEFAULT_SYSTEM, Engine
+from hybridspec.engine import CALIBRATED_SYSTEM, DEFAULT_SYSTEM, Engine
 from hybridspec.placement import DEFAULT_CONTEXT, DTYPES
 
 SYSTEMS = ("ar", "static:1", "static:2", "static:5", "static:16", "dflash")
@@ -25,7 +25,7 @@ def test_defaults_are_those_of_the_engine():
 
 def test_help_names_the_engine_s_defaults_and_choices(command):
     said = " ".join(command("generate", "--help").out.split())
-    assert f"{DEFAULT_SYSTEM} with a drafter, else ar" in said
+    assert f"{CALIBRATED_SYSTEM} with a profile, {DEFAULT_SYSTEM} with a drafter alone" in said
     assert f"at most {DEFAULT_CONTEXT}" in said
     assert all(name in said for name in DTYPES)
     assert "W counts target inputs of a round: the anchor and W-1 drafts" in said
@@ -37,7 +37,8 @@ def test_text_goes_to_stdout_and_statistics_to_stderr(command, pair):
     assert got.out == ("yzé " + CYCLE)[:28] + "\n"  # é is two tokens
     assert re.fullmatch(
         r"29 tokens, [\d.]+ tok/s, \d+ rounds, mean acceptance length \d\.\d\d, "
-        r"system static:4, finish reason length\n",
+        r"system static:4, finish reason length\n"
+        r"Note: no calibration profile is loaded, .* static:4\. `hybridspec calibrate` [^\n]*\n",
         got.err,
     )
 
@@ -46,6 +47,14 @@ def test_one_token_has_no_decode_speed(command, pair):
     got = command("generate", "x", "--raw", "-n", "1", *pair("cycle").options)
     assert got.out == "y\n"
     assert got.err.startswith("1 tokens, no decode speed, 0 rounds, mean acceptance length 0.00,")
+
+
+def test_a_named_system_or_a_profile_needs_no_note(command, pair):
+    named = command("generate", "x", "--raw", "-n", "2", "--system", "ar", *pair("cycle").options)
+    embedded = command("generate", "x", "-n", "2")
+    assert named.code == embedded.code == 0
+    assert "Note" not in named.err + embedded.err
+    assert "system auto" in embedded.err
 
 
 @pytest.mark.parametrize(("text", "printed"), [("one\n", "one\n"), ("one", "one\n"), ("", "\n")])

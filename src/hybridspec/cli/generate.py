@@ -89,6 +89,17 @@ def generate(
     show = _hide if as_json else write
     answer = _answer(engine, question, params, system, explain, show)
     _report(answer, engine, pair, as_json)
+    if system is None and engine.drafter is not None and engine.profile is None:
+        note(_uncalibrated(engine))
+    if answer.finish_reason == "abort":
+        raise typer.Exit(INTERRUPTED)
+
+
+def _uncalibrated(engine: Engine) -> str:
+    return (
+        f"Note: no calibration profile is loaded, so every round has the fixed length of "
+        f"{engine.default_system}. `hybridspec calibrate` makes a profile of this pair here."
+    )
 
 
 def _params(**values: Any) -> SamplingParams:
@@ -113,7 +124,7 @@ def _answer(
 
 
 def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> None:
-    """Ends standard output, says how it went, and exits if the answer was interrupted."""
+    """Ends standard output and says how it went."""
     if as_json:
         write_json(_json(answer, engine, pair))
     elif not answer.text.endswith("\n"):
@@ -122,8 +133,6 @@ def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> No
         for line in explanation(answer):
             note(line)
     note(statistics_line(answer))
-    if answer.finish_reason == "abort":
-        raise typer.Exit(INTERRUPTED)
 
 
 def _json(answer: Generation, engine: Engine, pair: Pair) -> str:

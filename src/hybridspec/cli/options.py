@@ -106,10 +106,10 @@ System = Annotated[
     typer.Option(
         "--system",
         metavar="NAME[:ARG]",
-        show_default="static:4 with a drafter, else ar",
+        show_default="auto with a profile, static:4 with a drafter alone, else ar",
         help="The decoding system: ar (plain decoding), dflash (the drafter's whole block), "
         "static:W, or with a profile hybridspec, auto and others. It changes the speed, not the "
-        "answer.",
+        "answer, but for near ties of rounding where it is not exact.",
     ),
 ]
 
