@@ -40,9 +40,9 @@ from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
 
-# With a profile, the policy that learns: as fast as any (README), and safe where a profile is stale.
+# With a profile, the policy that learns: as fast as any (README), and safe where it is stale.
 CALIBRATED_SYSTEM = "auto"
-DEFAULT_SYSTEM = "static:4"  # without one: about the best fixed length of the embedded pair on a CPU
+DEFAULT_SYSTEM = "static:4"  # without one: the embedded pair's best fixed length on a CPU (README)
 
 
 class Engine:

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from bench.synthetic import synthetic_results
 from hybridspec.bench import plot
 from hybridspec.bench.arguments import SWEEP
-from hybridspec.bench.plot import acceptance, canvas, cost, lengths, speedup
+from hybridspec.bench.plot import acceptance, canvas, chosen, cost, lengths, speedup
 from hybridspec.errors import HybridSpecError
 
 TWO = ("ar", "static:4")
@@ -47,6 +47,24 @@ def test_pictures_are_drawn_as_png_and_svg(tmp_path):
     for path in drawn:
         assert path.read_bytes().startswith(b"\x89PNG")
         assert "<svg" in path.with_suffix(".svg").read_text()
+
+
+def test_chosen_lengths_are_shares_of_the_rounds(tmp_path):
+    results = synthetic_results(tmp_path, ("ar", "static:5", "dflash", "evict", "hybridspec"))
+    panels = chosen.draw(results).axes
+    assert [axes.get_title().split("\n")[0] for axes in panels] == ["evict", "hybridspec"]
+    system = results["systems"]["hybridspec"]
+    heights = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in panels[1].patches}
+    counts = system["verification_length_histogram"]
+    assert heights == pytest.approx({w: 100 * counts[w] / sum(counts) for w in range(1, 17)})
+    assert sum(heights.values()) == pytest.approx(100)
+    mean = system["mean_verification_length"]
+    assert list(panels[1].lines[0].get_xdata()) == [mean, mean]
+
+
+def test_fixed_lengths_are_not_drawn_as_chosen(tmp_path):
+    fixed = ("ar", "static:5", "dflash", "length16", "replayssm")
+    assert chosen.draw(synthetic_results(tmp_path, fixed)) is None
 
 
 def test_bars_stand_at_the_speedups(tmp_path):

@@ -86,11 +86,11 @@ def generate(
         max_context=max_context,
         profile=profile,
     )
-    show = _hide if as_json else write
+    show, caution = _hide if as_json else write, ""
     answer = _answer(engine, question, params, system, explain, show)
-    _report(answer, engine, pair, as_json)
     if system is None and engine.drafter is not None and engine.profile is None:
-        note(_uncalibrated(engine))
+        caution = _uncalibrated(engine)
+    _report(answer, engine, pair, as_json, caution)
     if answer.finish_reason == "abort":
         raise typer.Exit(INTERRUPTED)
 
@@ -123,8 +123,8 @@ def _answer(
     return follow(stream, show)
 
 
-def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> None:
-    """Ends standard output and says how it went."""
+def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool, caution: str) -> None:
+    """Ends standard output and says how it went, figures last."""
     if as_json:
         write_json(_json(answer, engine, pair))
     elif not answer.text.endswith("\n"):
@@ -132,6 +132,8 @@ def _report(answer: Generation, engine: Engine, pair: Pair, as_json: bool) -> No
     if not as_json:
         for line in explanation(answer):
             note(line)
+    if caution:
+        note(caution)
     note(statistics_line(answer))
 
 

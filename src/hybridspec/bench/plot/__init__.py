@@ -32,7 +32,7 @@ def check_matplotlib() -> None:
 
 
 def draw(results: dict[str, Any], out: Path) -> list[Path]:
-    """Draw `speedup`, `lengths`, `acceptance` and `round_cost` as PNG and SVG into `out`.
+    """Draw `speedup`, `lengths`, `chosen`, `acceptance` and `round_cost` as PNG and SVG into `out`.
 
     Args:
         results: as `results.assemble` gives them.
@@ -45,11 +45,12 @@ def draw(results: dict[str, Any], out: Path) -> list[Path]:
         HybridSpecError: no matplotlib, or a folder that cannot be written.
     """
     check_matplotlib()
-    from hybridspec.bench.plot import acceptance, cost, lengths, speedup
+    from hybridspec.bench.plot import acceptance, chosen, cost, lengths, speedup
 
     pictures = {
         "speedup": speedup.draw,
         "lengths": lengths.draw,
+        "chosen": chosen.draw,
         "acceptance": acceptance.draw,
         "round_cost": cost.draw,
     }
