@@ -111,7 +111,17 @@ def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(RequestError, match="category 'art'; expected one of: math, qa, rag"):
         select(some(), categories=("math", "art"))
     with pytest.raises(RequestError, match="the file names no split"):
-        select([Prompt("a", "math", "x")], split="test")
+        select([Prompt("a", "math", "x")], split="dev")
+
+
+def test_prompts_without_splits_are_halved_by_category():
+    prompts = [Prompt(f"{c}-{i}", c, "x") for c in ("math", "rag") for i in range(9)]
+    ours, theirs = (select(prompts, split=split) for split in ("calibration", "test"))
+    assert [len([p for p in ours if p.category == c]) for c in ("math", "rag")] == [5, 5]
+    assert sorted(p.id for p in ours + theirs) == sorted(p.id for p in prompts)
+    assert [p.id for p in ours if p.category == "math"] != [f"math-{i}" for i in range(5)]
+    again = select(prompts[::-1], split="test")  # whatever the order of the file
+    assert {p.id for p in again} == {p.id for p in theirs}
 
 
 def test_a_split_and_a_category_that_exclude_each_other_are_refused():

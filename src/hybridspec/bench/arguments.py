@@ -151,7 +151,11 @@ def add_prompts(group: argparse._ArgumentGroup) -> None:
         help=f"JSONL, a line {prompts.SHAPE}, parquet with these columns, or a data set on the Hub "
         "that you may read, such as hub:nvidia/SPEED-Bench/qualitative (the 21 of the package)",
     )
-    add("--split", metavar="NAME", help="only prompts whose split is NAME")
+    add(
+        "--split",
+        metavar="NAME",
+        help="only prompts of this split (calibration and test are halves where rows name none)",
+    )
     add("--categories", metavar="A,B", default="", help="only prompts of these categories")
     add("--limit", metavar="N", type=int, help="at most N prompts; the categories take turns")
 

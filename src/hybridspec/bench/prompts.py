@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEFAULT = Path(__file__).parent.parent / "assets" / "prompts.jsonl"
 # The public SPEED-Bench files hold this in place of texts under other licences.
 PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED"
+HALVES = ("calibration", "test")
 SHAPE = '{"id": "a-1", "category": "math", "turns": ["..."]}'
 
 
@@ -69,11 +70,15 @@ def select(
 ) -> list[Prompt]:
     """The prompts of a split and of some categories, at most `limit`, in their order.
 
-    With a limit the categories take turns, so that each keeps about as many prompts as the others.
+    Where no prompt names a split, `calibration` and `test` are halves of each category, by a fixed
+    shuffle (the paper halves SPEED-Bench so; its seed is not known). With a limit the categories
+    take turns, so that each keeps about as many prompts as the others.
 
     Raises:
         RequestError: a split or category that no prompt has, or none that has both.
     """
+    if split in HALVES and all(p.split is None for p in prompts):
+        prompts = _halved(prompts)
     if split is not None:
         _known("split", [split], {p.split for p in prompts if p.split is not None})
     _known("category", categories, {p.category for p in prompts})
@@ -104,6 +109,16 @@ def digest(prompts: Iterable[Prompt], *, every_turn: bool = False) -> str:
     """SHA-256, in hex, of ids, categories and first turns, or all of them."""
     rows = [[p.id, p.category, *(p.turns if every_turn else (p.text,))] for p in prompts]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _halved(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """Every prompt with a split: of each category the first half by the hash of its id, or one more
+    where they are odd, calibrates."""
+    groups: dict[str, list[Prompt]] = {}
+    for prompt in sorted(prompts, key=lambda p: hashlib.sha256(p.id.encode()).hexdigest()):
+        groups.setdefault(prompt.category, []).append(prompt)
+    first = {p.id for group in groups.values() for p in group[: (len(group) + 1) // 2]}
+    return [replace(p, split=HALVES[p.id not in first]) for p in prompts]
 
 
 def _prompt(row: Any, where: str) -> Prompt:

@@ -28,7 +28,12 @@ Prompts = Annotated[
     ),
 ]
 Split = Annotated[
-    str | None, typer.Option("--split", metavar="NAME", help="Only prompts of this split.")
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="NAME",
+        help="Only prompts of this split (calibration and test are halves where rows name none).",
+    ),
 ]
 Categories = Annotated[
     str | None,
