@@ -53,6 +53,62 @@ def test_closing_after_prefill_and_after_rounds(engine, expected, rounds):
     assert_as_new(engine, expected)
 
 
+@pytest.mark.parametrize("step", [0, 1])  # prefill, a round
+def test_closing_from_another_thread_waits_for_the_step(engine, expected, monkeypatch, step):
+    """The engine's memory is in use until then: it must not be given to the next request."""
+    stage1, prefill = engine.target.stage1, engine.target.prefill
+    inside, go_on = threading.Event(), threading.Event()
+
+    def held(original):
+        def wait(*args, **kwargs):
+            inside.set()
+            go_on.wait(30)
+            return original(*args, **kwargs)
+
+        return wait
+
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS, system="dflash")
+    for _ in range(step):
+        next(stream)
+    monkeypatch.setattr(engine.target, "prefill", held(prefill))
+    monkeypatch.setattr(engine.target, "stage1", held(stage1))
+    reader = threading.Thread(target=lambda: list(stream))
+    reader.start()
+    assert inside.wait(30)
+    closer = threading.Thread(target=stream.close)
+    closer.start()
+    closer.join(0.2)
+    assert closer.is_alive()
+    assert not stream.finished
+    with pytest.raises(RequestError, match="one at a time"):
+        engine.stream(prompt_ids(), PARAMS)
+    go_on.set()
+    closer.join(30)
+    reader.join(30)
+    assert stream.result().finish_reason == "abort"
+    monkeypatch.undo()
+    assert_as_new(engine, expected)
+
+
+def test_closing_inside_a_round_ends_with_it(engine, expected, monkeypatch):
+    """As a signal handler may, in the thread that iterates."""
+    stage1 = engine.target.stage1
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS, system="dflash")
+    next(stream)
+
+    def closes(*args, **kwargs):
+        stream.close()
+        assert not stream.finished
+        return stage1(*args, **kwargs)
+
+    monkeypatch.setattr(engine.target, "stage1", closes)
+    assert next(stream).token_ids
+    assert stream.finished
+    assert list(stream) == []
+    monkeypatch.undo()
+    assert_as_new(engine, expected)
+
+
 def test_closing_before_it_began(engine, expected):
     stream = engine.stream(prompt_ids(), PARAMS)
     stream.close()

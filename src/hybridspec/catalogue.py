@@ -87,8 +87,9 @@ class Calibrated:
         known = {str(m): m for m in range(1, self.block)} | {"": self.cost.drafts}
         if argument not in known:
             raise RequestError(
-                f"Expected a number of drafts from 1 to {self.block - 1} after the colon, or "
-                f"nothing for what calibration found; got {argument!r}."
+                f"A system was given {argument!r} after its colon; expected a number of drafts "
+                f"from 1 to {self.block - 1}, a verifier ({', '.join(VERIFY)}), or nothing for "
+                "what calibration found."
             )
         return known[argument]
 

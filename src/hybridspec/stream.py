@@ -32,7 +32,8 @@ class Piece:
 class Stream:
     """Iterate for pieces; `result()` gives the answer so far, `close()` ends it early.
 
-    The end of the answer, `close()`, an exception and dropping the stream all free the engine.
+    One thread iterates; `close()` may come from any other. The end of the answer, `close()`, an
+    exception and dropping the stream all free the engine.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class Stream:
         self._finish: FinishReason | None = None
         self._prefill_seconds = self._decode_seconds = 0.0
         self._lock = threading.Lock()
+        self._owner: int | None = None  # the thread inside a step
+        self._closing = False
 
     @property
     def finished(self) -> bool:
@@ -64,20 +67,39 @@ class Stream:
         if self.finished:
             raise StopIteration
         if not self._lock.acquire(blocking=False):
+            if self._closing:
+                raise StopIteration
             raise RequestError("Another thread is in the middle of this stream; iterate it in one.")
+        self._owner = threading.get_ident()
         try:
             piece = self._round() if self._tokens else self._first()
             if self.finished and check.enabled():
                 self._check()
-            return piece
+            return self._ended(piece) if self._closing else piece
         except BaseException:  # an interrupt may leave the slot half committed: it ends the answer
             self._finish = self._finish or "abort"
             raise
         finally:
+            self._owner = None
             self._lock.release()
 
     def close(self) -> Piece:
-        """End the answer now and let out the text held back. Harmless when it has ended."""
+        """End the answer and let out the text held back. Harmless when it has ended.
+
+        While another thread is inside a round, it waits for that to end: until then the engine's
+        memory is in use. Called inside a round (by a signal handler), it leaves the end to it.
+        """
+        self._closing = True
+        if self._owner == threading.get_ident():
+            return Piece("", ())
+        with self._lock:
+            return self._end()
+
+    def _ended(self, piece: Piece) -> Piece:
+        """The last piece, with the text that was held back."""
+        return Piece(piece.text + self._end().text, piece.token_ids)
+
+    def _end(self) -> Piece:
         if self.finished:
             return Piece("", ())
         emission = self._output.finish()
@@ -106,6 +128,8 @@ class Stream:
         self._rounds.begin()
         ids = torch.tensor(self._prompt, device=self._rounds.target.device)
         for part in ids.split(PREFILL_CHUNK):
+            if self._closing:
+                return Piece("", ())
             out = self._rounds.prefill(self._sequence, part)
         token = self._rounds.first_token(self._sequence, out)
         self._prefill_seconds = time.perf_counter() - began

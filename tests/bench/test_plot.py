@@ -62,6 +62,19 @@ def test_chosen_lengths_are_shares_of_the_rounds(tmp_path):
     assert list(panels[1].lines[0].get_xdata()) == [mean, mean]
 
 
+def test_a_verifier_makes_another_kind():
+    names = ("static:5", "static:6:block", "hybridspec", "hybridspec:per-token", "specdecpp:0.5")
+    kinds = [canvas.kind(n) for n in names]
+    assert kinds == [
+        "static",
+        "static block",
+        "hybridspec",
+        "hybridspec:per-token",
+        "specdecpp:0.5",
+    ]
+    assert len(set(canvas.kind_colours(names).values())) == len(names) + 1  # and grey for ar
+
+
 def test_fixed_lengths_are_not_drawn_as_chosen(tmp_path):
     fixed = ("ar", "static:5", "dflash", "length16", "replayssm")
     assert chosen.draw(synthetic_results(tmp_path, fixed)) is None

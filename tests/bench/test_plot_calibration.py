@@ -70,4 +70,5 @@ def test_no_two_words_overlap_and_the_machine_is_named(profile, picture):
         assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, word
     words = said(figure)
     assert profile.runtime["cpu"] in words
-    assert "Calibration with 140 prompts, 14402 positions, 4907 rounds." in words
+    counts = f"{profile.data['positions']} positions, {profile.data['rounds']} rounds."
+    assert f"Calibration with {profile.data['prompts']} prompts, {counts}" in words

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from hybridspec import assets
 from hybridspec.calibration import calibrate as pipeline
+from hybridspec.cli.calibrate import _doubts
 from hybridspec.policy.profile import load_profile
 
 pytest.importorskip("sklearn", reason="calibration's own extra is not installed")
@@ -118,3 +121,20 @@ def test_no_profile_can_be_written_there(command, pair, prompts, tmp_path, where
     got.refused("--out")
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["prompts.jsonl"]
+
+
+def test_a_doubtful_profile_is_said_to_be_one():
+    profile = load_profile(assets.PROFILE)
+    assert list(_doubts(profile)) == []  # the shipped one
+    cost = profile.cost["exact/eager"]
+    wild = {w: ms * (1.4 if w % 2 else 0.6) for w, ms in cost.ms.items()}
+    reliability = profile.data["reliability"]
+    worse = reliability | {"model": reliability["confidence"] | {"ece": 0.5}}
+    doubtful = replace(
+        profile,
+        cost=profile.cost | {"exact/eager": replace(cost, ms=wild)},
+        data=profile.data | {"reliability": worse},
+    )
+    times, model = _doubts(doubtful)
+    assert "times of exact/eager lie" in times
+    assert "no better than the drafter's raw confidence" in model

@@ -66,8 +66,8 @@ def test_a_system_that_weighs_nothing_has_little_to_say(command, pair, system):
 @pytest.mark.parametrize(
     ("system", "why"),
     [
-        ("hybridspec", "then one more draft, by layer 0's experts"),
-        ("hybridspec+shrink:2", "then up to 2 more drafts or fewer"),
+        ("hybridspec", "then perhaps one more draft, by layer 0's experts"),
+        ("hybridspec+shrink:2", "then perhaps up to 2 more drafts or fewer"),
         ("nominal-only", "tokens a ms"), ("dcut", "of the round alone, of w = 4, 8, 12, 16"),
         ("evict", "of the round alone, of every length"), ("specdecpp:0.4", "p is 0.6 or more"),
         ("vllm-adaptive", "the proposals before this one"), ("ema", "were accepted a round"),

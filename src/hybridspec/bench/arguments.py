@@ -26,10 +26,11 @@ DESCRIPTION = """\
 Measure decoding systems against each other on the same prompts, and check that all give the same
 tokens, greedy or drawn with one seed. The systems take turns, prompt by prompt. Results go to
 DIR/speed.json, their tables in Markdown to DIR/speed.md, every generation to
-DIR/speed.records.jsonl. The same command goes on where a run was interrupted, or adds --repeats,
---processes, --startup and --plot to a finished one. What would not compare is refused: other
-options, prompts, checkpoints or code, another machine, or another number of threads (--threads, or
-OMP_NUM_THREADS where torch chooses). A prompt too long for the context is skipped and reported.
+DIR/speed.records.jsonl. The same command goes on where a run was interrupted, or adds --repeats
+(--processes, if it began with these), --startup and --plot to a finished one. What would not
+compare is refused: other options, prompts, checkpoints or code, another machine, or another number
+of threads (--threads, or OMP_NUM_THREADS where torch chooses). A prompt too long for the context is
+skipped and reported.
 
 The paper's tables: 1 is --systems ar,dflash,dcut,evict,replayssm,evict+replayssm,hybridspec; 2 the
 same with --categories that the profile was not calibrated on; 3 is --ablation; 6 is 1 with

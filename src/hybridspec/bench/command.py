@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 from hybridspec.cli.output import ReaderGone, note
 from hybridspec.errors import HybridSpecError
+
+Options = TypeVar("Options")
+
+
+def decoding(verb: Callable[[Options], int], options: Options) -> int:
+    """Run a verb that decodes, once torch is imported with Ctrl-C held back."""
+    from hybridspec.cli.loading import import_engine
+
+    import_engine()
+    return verb(options)
 
 
 def ending(verb: Callable[[], int]) -> int:

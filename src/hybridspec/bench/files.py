@@ -13,6 +13,7 @@ from hybridspec.errors import RequestError
 
 SCHEMA = "hybridspec.bench.speed/1"  # of the document in
 RESULTS = "speed.json"
+MARKDOWN = "speed.md"  # the tables of the report, to be pasted
 COMPONENTS_SCHEMA = "hybridspec.bench.profile/1"  # of the document in
 COMPONENTS = "components.json"
 LOCK = "speed.lock"
@@ -73,7 +74,7 @@ def locked(out: Path) -> Iterator[None]:
 def _acquire(path: Path) -> int:
     """The open and locked file. One that was removed between the two is no lock: again."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             _lock(descriptor, path)
             if _is_at(descriptor, path):

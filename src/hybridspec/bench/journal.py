@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hybridspec.bench.files import unwritable
+from hybridspec.bench.files import MARKDOWN, RESULTS, unwritable
 from hybridspec.bench.records import Key, Record
 from hybridspec.errors import RequestError
 
@@ -48,7 +48,8 @@ class Journal:
         try:
             out.mkdir(parents=True, exist_ok=True)
             if force:
-                self.path.unlink(missing_ok=True)
+                for name in (RECORDS, RESULTS, MARKDOWN):  # figures never outlive their records
+                    (out / name).unlink(missing_ok=True)
             if self.path.exists() and self.path.stat().st_size:
                 self._read()
             if not self.path.exists() or not self.path.stat().st_size:

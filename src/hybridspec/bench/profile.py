@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from hybridspec.bench.command import ending
+from hybridspec.bench.command import decoding, ending
 from hybridspec.bench.files import COMPONENTS, COMPONENTS_SCHEMA, locked, write_atomically
 from hybridspec.bench.profile_arguments import ProfileOptions, parse
 from hybridspec.bench.progress import Progress
@@ -32,7 +32,7 @@ PROG = "python -m hybridspec.bench.profile"
 
 def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Parse, measure, report; the exit code is as the help says."""
-    return ending(lambda: profile(parse(arguments, prog)))
+    return ending(lambda: decoding(profile, parse(arguments, prog)))
 
 
 def profile(options: ProfileOptions) -> int:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from hybridspec.bench.arguments import parse
 from hybridspec.bench.command import ending
-from hybridspec.bench.files import RESULTS, locked, write_atomically
+from hybridspec.bench.files import MARKDOWN, RESULTS, locked, write_atomically
 from hybridspec.bench.journal import Journal, holds_startup
 from hybridspec.bench.options import SpeedOptions
 from hybridspec.bench.progress import Progress
 from hybridspec.bench.prompts import Prompt, selected
 from hybridspec.bench.startup import measure_startup
+from hybridspec.cli.loading import import_engine
 from hybridspec.cli.output import note, write, write_json
-from hybridspec.errors import HybridSpecError
+from hybridspec.errors import HybridSpecError, RequestError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from hybridspec.bench.setup import Plan
     from hybridspec.engine import Engine
 
-MARKDOWN = "speed.md"  # the tables of the report, to be pasted
 PROG = "python -m hybridspec.bench.speed"
 
 
@@ -54,6 +54,11 @@ def bench(options: SpeedOptions) -> int:
         from hybridspec.bench.plot import check_matplotlib
 
         check_matplotlib()
+    if options.processes and options.prompts.exists() and not options.prompts.is_file():
+        raise RequestError(
+            f"--prompts {options.prompts} can be read only once, and every process of --processes "
+            "reads it. Save the prompts to a file, or use --repeats."
+        )
     prompts = selected(options)
     with locked(options.out):
         plan, journal = _prepare(options, prompts)
@@ -70,6 +75,7 @@ def _prepare(options: SpeedOptions, prompts: Sequence[Prompt]) -> tuple[Plan, Jo
     if options.startup and (options.force or not holds_startup(options.out)):
         note("Measuring the start of `hybridspec generate` ...")
         startup = measure_startup(options)
+    import_engine()  # not before: a start is measured cold
     from hybridspec.bench.setup import make_plan
 
     plan = make_plan(options, prompts)
@@ -145,7 +151,8 @@ def _show(results: dict[str, Any], options: SpeedOptions, path: Path, records: P
         write(f"Drew {picture}\n")
     write(
         f"Figures: {path}, in Markdown: {path.with_name(MARKDOWN)}. Every generation: {records}; "
-        "the same command with more --repeats or --processes, --startup or --plot adds to it. "
+        f"the same command with more {'--processes' if options.processes else '--repeats'}, "
+        "--startup or --plot adds to it. "
         "`hybridspec bench plot` needs the figures alone.\n"
     )
     write_json(json.dumps(summary(results, str(path)), ensure_ascii=False) + "\n")

@@ -23,7 +23,7 @@ from hybridspec.bench.answering import (
     names,
 )
 from hybridspec.bench.arguments import Parser, add_pair
-from hybridspec.bench.command import ending
+from hybridspec.bench.command import decoding, ending
 from hybridspec.bench.files import locked, write_atomically
 from hybridspec.bench.prompts import read_prompts, select
 from hybridspec.cli.output import note, write, write_json
@@ -74,7 +74,7 @@ class VerifyOptions(AnswerOptions):
 
 def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Parse, check, report; the exit code is as the help says."""
-    return ending(lambda: verify(parse(arguments, prog)))
+    return ending(lambda: decoding(verify, parse(arguments, prog)))
 
 
 def parse(arguments: Sequence[str] | None, prog: str = PROG) -> VerifyOptions:

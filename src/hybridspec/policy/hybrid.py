@@ -74,7 +74,7 @@ class ThroughputPolicy:
             return form
         again = "one more draft" if self._papers_form else f"up to {self.ahead} more drafts"
         fewer = " or fewer" if self.shrink else ""
-        return f"{form}; then {again}{fewer}, by layer 0's experts"
+        return f"{form}; then perhaps {again}{fewer}, by layer 0's experts"
 
     def correct(self, choice: Choice, experts: Tensor) -> int:
         """w_c by equation 6, from layer 0's experts [u, k]; by its wider form where asked."""

@@ -103,7 +103,8 @@ class CorrectedOnlinePolicy(OnlinePolicy):
         said = super().reason()
         if self.engagement.rest or self._conditional is None:
             return said
-        return f"{said}; then one more draft by layer 0's experts, eta = {self.expert_cost.eta:.4f}"
+        eta = self.expert_cost.eta
+        return f"{said}; then perhaps one more draft by layer 0's experts, eta = {eta:.4f}"
 
     def observe(self, w: int, accepted: int, seconds: float) -> None:
         """Learn from a finished round of w inputs."""

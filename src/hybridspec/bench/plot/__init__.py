@@ -27,7 +27,7 @@ def check_matplotlib() -> None:
     except ImportError:
         raise HybridSpecError(
             "Pictures need matplotlib, which is not installed; install it with "
-            "`pip install matplotlib` (or hybridspec's extra `plot`), or leave out --plot."
+            "`pip install matplotlib` (or hybridspec's extra `plot`). Nothing else needs it."
         ) from None
 
 

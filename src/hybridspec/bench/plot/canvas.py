@@ -62,8 +62,10 @@ def left_out(names: Sequence[str], reason: str) -> list[str]:
 
 
 def kind(system: str) -> str:
-    """`static` of `static:5`, `static block` of `static:5:block`."""
+    """`static` of `static:5`, `static block` of `static:5:block`; others are a kind each."""
     name, _, rest = system.partition(":")
+    if name != "static":
+        return system
     verifier = rest.partition(":")[2]
     return f"{name} {verifier}" if verifier not in ("", "exact") else name
 
