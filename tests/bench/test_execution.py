@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +81,86 @@ def test_a_child_ends_with_it(tmp_path):
         before = beats.stat().st_size
         time.sleep(0.2)
         assert beats.stat().st_size == before
+
+
+def folders(monkeypatch, tmp_path):
+    """Where programs run from now on."""
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+@pytest.mark.parametrize(("end", "verdict"), [("", "passed"), ("assert 0", "failed")])
+def test_thousands_of_nested_folders_are_removed(monkeypatch, tmp_path, end, verdict):
+    place = folders(monkeypatch, tmp_path)
+    deep = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n"
+    assert run_program(deep + end, Limits()) == verdict
+    assert not any(place.iterdir())
+
+
+def test_a_locked_folder_is_removed(monkeypatch, tmp_path):
+    place = folders(monkeypatch, tmp_path)
+    source = "import os\nos.makedirs('a/b')\nos.chmod('a', 0)\nos.chmod('.', 0)"
+    assert run_program(source, SHORT) == "passed"
+    assert not any(place.iterdir())
+
+
+@pytest.mark.parametrize("command", ["no-such-command-anywhere", "false"])
+def test_a_folder_that_cannot_be_removed_changes_no_verdict(monkeypatch, tmp_path, command):
+    place = folders(monkeypatch, tmp_path)
+    done = execution._done
+    monkeypatch.setattr(execution, "_done", lambda *_: done(command))
+    assert run_program("assert 1", SHORT) == "passed"
+    assert any(place.iterdir())
+
+
+def test_no_room_for_a_folder_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(RequestError, match="cannot be run here: No such file"):
+        run_program("assert 1", SHORT)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's programs may start processes")
+def test_nothing_waits_for_a_process_that_left_the_session(tmp_path):
+    """It keeps the pipe open for longer than a test may take."""
+    left = tmp_path / "left"
+    source = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        f"    open({str(left)!r}, 'w').write(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+    )
+    try:
+        assert run_program(source, Limits(seconds=2)) == "out of time"
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def test_what_a_program_says_on_the_verdicts_pipe_is_not_kept():
+    """An endless message ends the program at its first bytes, long before its time is up."""
+    flood = "import os\nwhile True:\n    os.write(3, b'a' * 4096)"
+    assert run_program(flood, Limits(seconds=60)) == "failed"
+    assert run_program("import os\nos.write(3, b'a')", SHORT) == "failed"
+
+
+def test_no_more_than_the_limit_is_read():
+    pipe, theirs = os.pipe()
+    os.write(theirs, b"a" * 1000)
+    try:
+        assert execution._hear(pipe, 1) == b"a" * 64
+        assert len(os.read(pipe, 1000)) == 936
+        assert execution._hear(pipe, 0.01) is None
+    finally:
+        os.close(pipe)
+        os.close(theirs)
+
+
+def test_a_task_larger_than_a_pipe_and_no_file_left_open():
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert run_program(f"x = {'a' * 300_000!r}", SHORT) == "passed"
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_limits_that_let_nothing_run_are_refused():

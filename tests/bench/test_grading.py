@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybridspec.bench.grading import is_right, program, said
+from hybridspec.bench.tasks import kind_of
 
 THINK = "<think>It may be 7. The answer is (C), so no.</think>"
 
@@ -21,6 +22,12 @@ THINK = "<think>It may be 7. The answer is (C), so no.</think>"
         ("from 3-5", "5"),
         ("costs $70,000", "70,000"),
         ("1,2,3", "3"),
+        ("a share of .5", ".5"),
+        ("a loss of -$5", "-$5"),
+        ("-.25 of it", "-.25"),
+        ("see section 3.5.7", "7"),
+        ("the end.5 ducks", "5"),
+        ("It is 5%.", "5"),
         ("উত্তর ১৬০", "১৬০"),
         ("I do not know.", None),
         (f"{THINK} 11", "11"),
@@ -36,6 +43,8 @@ def test_the_number_of_a_reply(reply, found):
     [
         ("18", "18", True), ("18.00", "18", True), ("1600", "1,600", True),
         ("70,000", "$70000", True), ("১৬০", "160", True), ("\u22123", "-3", True),
+        ("5", "5%", True), ("5", "$5", True), ("-$5", "-5", True), ("-5", "-$5", True),
+        ("0.5", ".5", True), ("0.00001", "0.000010", True), ("5", "-$5", False),
         ("18", "81", False), ("3", "-3", False), (None, "18", False),
     ],
 )  # fmt: skip
@@ -93,6 +102,50 @@ def test_the_last_word_counts(reply, answer, right):
     ],
 )  # fmt: skip
 def test_a_text_is_looked_for(reply, answer, right):
+    assert is_right("text", said("text", reply, answer), answer) == right
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "right"),
+    [
+        ("I do not know.", "] ) }", False),
+        ("", "] ) }", False),
+        ("The input is [ { (. So the answer is ) } ].", ") } ]", True),
+        ("So the answer is )}].", ") } ]", True),
+        ("So the answer is ) } ] ]", ") } ]", False),
+        ("So the answer is ) }", ") } ]", False),
+        ("We close them: **) } ]**", ") } ]", True),
+        ("We close ) } ] first, then ) ).", ") } ]", False),
+        ("> >", "> >", True),
+        ("It is !.", "!", True),
+        ("An exclamation mark", "!", False),
+        ("It is a dot: .", ".", True),
+    ],
+)
+def test_symbols_are_compared_literally(reply, answer, right):
+    assert kind_of(answer) == "text"
+    assert is_right("text", said("text", reply, answer), answer) == right
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "right"),
+    [
+        ("It is written in C.", "C++", False),
+        ("It is written in c++.", "C++", True),
+        ("C++11", "C++", True),
+        ("ABC++", "C++", False),
+        ("C+++", "C++", False),
+        ("at 3  :15", "3:15", False),
+        ("at 13:15", "3:15", False),
+        ("at 3:15.", "3:15", True),
+        ("The O\u2019Brien\n case", "O'Brien case", True),
+        ("x2", "x²", False),
+        ("caf\u0065\u0301 au lait", "Caf\u00e9", True),
+        ("20 C", "20 °C", False),
+        ("20 °C", "20 °c", True),
+    ],
+)
+def test_a_text_loses_no_characters(reply, answer, right):
     assert is_right("text", said("text", reply, answer), answer) == right
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -161,14 +162,17 @@ def test_a_question_that_was_changed_is_asked_again(command, tmp_path, out, caps
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--margin", "0"], "above 0 and below 100"),
-        (["--margin", "nan"], "above 0 and below 100"),
+        (["--margin", "0"], "0.001 or more and below 100"),
+        (["--margin", "nan"], "0.001 or more and below 100"),
+        (["--margin", "100"], "0.001 or more and below 100"),
+        (["--margin", "1e-310"], "0.001 or more and below 100"),
         (["--temperature", "-1"], "expected 0 to 100"),
         (["--code-seconds", "0"], "expected 1 to 3600"),
         (["--code-memory", "1"], "expected 64 to"),
         (["--system", "hybridspec"], "needs a calibration profile"),
         (["--baseline", "nonsense"], "is unknown"),
         (["--prompts", "/nowhere"], "cannot be read"),
+        (["--prompts", "/" + "a" * 300], "cannot be read"),
     ],
 )
 def test_what_cannot_be_used_is_said(command, capsys, more, words):
@@ -176,6 +180,19 @@ def test_what_cannot_be_used_is_said(command, capsys, more, words):
     said = capsys.readouterr().err
     assert said.startswith("Error: ")
     assert words in said
+
+
+def test_a_pipe_of_prompts_is_refused(command, tmp_path, capsys):
+    """It could be read once only. Nothing writes to it: to open it would be to wait for ever."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    assert main([*command, "--prompts", str(pipe)]) == 2
+    assert "is a pipe or a device, and is read twice" in capsys.readouterr().err
+
+
+def test_the_least_margin_can_be_asked_for(command, out, capsys):
+    assert main([*command, "--margin", "0.001"]) == 1
+    assert results(out)["least_questions"] == 270_552
 
 
 def test_the_help_says_what_run_code_is_not(capsys):

@@ -5,7 +5,9 @@
   the reply begins with.
 - word (true, false, yes, no, valid, invalid): the last of these words in the final statement, else
   in the reply.
-- text: the reply holds the answer, in its words, whatever their case and punctuation.
+- text: the reply holds the answer. One of words alone is looked for whatever their case and what
+  stands between them; one with other characters (C++, 3:15) with these, whatever its case and
+  spaces; one of other characters alone is the final statement, else the reply's last such run.
 - code: see `program` here, and `execution.py`.
 
 The final statement is what the last \\boxed{} holds, else what follows the last of "####", "answer
@@ -18,7 +20,12 @@ import re
 import unicodedata
 from decimal import Decimal
 
-NUMBER = re.compile(r"(?:(?<![\w)])[-\u2212])?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+NUMBER = re.compile(
+    r"(?:(?<![\w)])[-\u2212]\$?)?"
+    r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|(?<![\w.)])\.\d+)"
+)
+# An answer that is nothing but a number, perhaps of dollars or percent.
+ONLY_NUMBER = re.compile(rf"\$?{NUMBER.pattern}(?:\s?%)?")
 WORDS = ("true", "false", "yes", "no", "valid", "invalid")
 WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
@@ -26,6 +33,10 @@ FINAL = re.compile(r"(?:####|\banswer\s*(?:is|:)[\s*:]*)(.*)", re.IGNORECASE)
 IN_PARENTHESES = re.compile(r"\(([A-Z])\)")
 AT_START = re.compile(r"[\s*(]*([A-Z])(?:[\s).:,*]|$)")
 FENCE = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.MULTILINE | re.DOTALL)
+SYMBOLS = re.compile(r"(?:[^\w]|_)+")  # neither letters nor digits
+EDGES = ".,:;*`\"'$"  # of a sentence or of Markdown, around symbols
+# Models write what a keyboard has not; an answer file may have either.
+PLAIN = str.maketrans("\u2018\u2019\u201c\u201d\u2010\u2011\u2013\u2014", "''\"\"----")
 # Where a continuation of a function has left it, as HumanEval's own harness cuts.
 LEFT = re.compile(r"\n(?:class|def|#|if|print|@|```)", re.MULTILINE)
 
@@ -47,6 +58,8 @@ def said(kind: str, reply: str, answer: str = "") -> str | None:
         return _last(WORD.findall(final) or WORD.findall(reply))
     if kind == "choice":
         return _letter(final, reply)
+    if not _words(answer):
+        return answer if _symbols(final, reply, answer) else None
     return answer if _holds(reply, answer) else None
 
 
@@ -96,18 +109,43 @@ def _letter(final: str, reply: str) -> str | None:
 
 
 def _value(text: str) -> Decimal:
-    return Decimal(text.lstrip("$").replace(",", "").replace("\u2212", "-"))
+    return Decimal(re.sub(r"[$,%\s]", "", text).replace("\u2212", "-"))
+
+
+def _symbols(final: str, reply: str, answer: str) -> bool:
+    """Whether the final statement, else the last run of symbols, is an answer of symbols alone."""
+    wanted = "".join(answer.split())
+    edges = "".join(set(EDGES) - set(wanted))
+    runs = [final] if final.strip() else SYMBOLS.findall(reply)
+    found = ["".join(run.split()).strip(edges) for run in runs]
+    return _last([run for run in found if run]) == wanted
 
 
 def _holds(reply: str, answer: str) -> bool:
     """Whole words in ASCII; elsewhere any place, for some scripts set no words apart."""
     words, text = _words(answer), _words(reply)
+    if words.replace(" ", "") != _literal(answer).replace(" ", ""):
+        return _holds_literally(_literal(reply), _literal(answer))
     if answer.isascii():
         return f" {words} " in f" {text} "
-    return bool(words) and words in text
+    return words in text
+
+
+def _holds_literally(text: str, wanted: str) -> bool:
+    """In ASCII not in the middle of a word, nor of a longer run of the same symbol."""
+    if not wanted.isascii():
+        return wanted in text
+    before, after = (r"\w" if c.isalnum() else re.escape(c) for c in (wanted[0], wanted[-1]))
+    return bool(re.search(rf"(?<!{before}){re.escape(wanted)}(?!{after})", text))
+
+
+def _literal(text: str) -> str:
+    """Every character, in small letters, with plain quotes and dashes and single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().translate(PLAIN).split())
 
 
 def _words(text: str) -> str:
     """Letters, marks and digits of every word, in small letters."""
-    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in text.casefold())
+    small = unicodedata.normalize("NFC", text).casefold()
+    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in small)
     return " ".join("".join(kept).split())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 PROG = "python -m hybridspec.bench.quality"
 RESULTS, ANSWERS = "quality.json", "quality.answers.jsonl"
 MARGIN = 1.0  # points, the paper's
+LEAST_MARGIN = 0.001  # points: to show it takes 270,000 questions at least
 DESCRIPTION = """\
 Ask questions that have answers, with a system and with plain decoding, and compare how many each
 answers rightly: the paired difference of the shares, and its one-sided 95% lower bound against a
@@ -77,9 +79,16 @@ class QualityOptions(AnswerOptions):
         check_temperature(self.temperature)
         within("--code-seconds", self.limits.seconds, 1, 3600, "a program must end")
         within("--code-memory", self.limits.memory_mib, 64, 1 << 20, "Python itself needs some")
-        if not 0 < self.margin < 100:
+        if not LEAST_MARGIN <= self.margin < 100:
             raise RequestError(
-                f"--margin is {self.margin}; expected points, above 0 and below 100."
+                f"--margin is {self.margin}; expected points, {LEAST_MARGIN} or more and below 100."
+            )
+        # `Path.exists` raises for a name that is too long; `read_prompts` says what is wrong there.
+        name = str(self.prompts)
+        if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
+            raise RequestError(
+                f"The prompt file {self.prompts} is a pipe or a device, and is read twice; "
+                "expected a regular file. Write the rows to one first."
             )
 
 
