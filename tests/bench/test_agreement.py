@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from hybridspec.bench.agreement import Bench, check_comparable, rows, shortened
+from hybridspec.bench.agreement import Bench, check_comparable, read_bench, rows, shortened
 from hybridspec.bench.clocked import Clocked
 from hybridspec.bench.records import Key, Record, TimedRound
 from hybridspec.bench.speed import main
@@ -75,6 +75,29 @@ def test_only_answers_of_the_same_length_are_compared():
     assert row["measured_tokens_per_second"] == pytest.approx(500)
     with pytest.raises(RequestError, match=r"No answer of ar .* the same --prompts"):
         rows(trace, ["x", "y"], PROFILE, ran, ["ar"])
+
+
+def test_answers_without_times_are_refused():
+    ran = bench(record("p", "ar", 12, 0.0))
+    with pytest.raises(RequestError, match="have no timed rounds"):
+        rows(trace_of([12]), ["p"], PROFILE, ran, ["ar"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"max_tokens": None}, {"max_tokens": "x"}, {"max_tokens": 0}, {"systems": None},
+        {"systems": "ar"}, {"systems": [3]},
+    ],
+)  # fmt: skip
+def test_a_damaged_set_up_is_refused(tmp_path, changed):
+    path, setup = tmp_path / "speed.records.jsonl", {"max_tokens": 13, "systems": ["ar"]}
+    path.write_text(json.dumps({"kind": "setup", **setup}) + "\n")
+    assert read_bench(tmp_path).setup["systems"] == ["ar"]
+    for damaged in (setup | changed, {n: v for n, v in setup.items() if n not in changed}):
+        path.write_text(json.dumps({"kind": "setup", **damaged}) + "\n")
+        with pytest.raises(RequestError, match="is damaged or of another version"):
+            read_bench(tmp_path)
 
 
 def test_a_trace_is_cut_as_its_answers_are():
@@ -156,7 +179,15 @@ def test_replay_walks_the_rounds_that_were_run(compared):
         if row["system"] != "auto":  # which learns from times, and those differ
             walked, ran = row["predicted_acceptance_length"], row["measured_acceptance_length"]
             assert walked == pytest.approx(ran), row["system"]
-    assert "Within 5%: " in got.output
+    assert "\nOff by at most 5%: " in got.output
+    # what a kill leaves: half a line
+    records = out / "speed.records.jsonl"
+    records.write_bytes(records.read_bytes() + b'{"kind": "record", "rep')
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0, again.output
+    rows = json.loads(again.output.splitlines()[-1])["rows"]
+    measured = "measured_tokens_per_second"
+    assert [row[measured] for row in rows] == [row[measured] for row in document["rows"]]
 
 
 def test_what_cannot_be_compared(compared):
@@ -166,9 +197,12 @@ def test_what_cannot_be_compared(compared):
     assert "expected the folder of `bench speed`" in str(got.exception)
     got = CliRunner().invoke(app, [*arguments, str(out), "--cost", "paper"])
     assert "compares with measured times" in str(got.exception)
-    (work / "prompts.json").unlink()
-    got = CliRunner().invoke(app, [*arguments, str(out)])
-    assert "does not name its prompts" in str(got.exception)
+    for names in ('["a"]', '{"a": 1, "b": 2}', "[" * 100_000, None):
+        (work / "prompts.json").unlink() if names is None else (work / "prompts.json").write_text(
+            names
+        )
+        got = CliRunner().invoke(app, [*arguments, str(out)])
+        assert "does not name all its prompts" in str(got.exception)
     (out / "speed.records.jsonl").write_text('{"kind": "record"}\n')
     got = CliRunner().invoke(app, [*arguments, str(out)])
     assert "is damaged or of another version" in str(got.exception)

@@ -61,6 +61,19 @@ def test_another_document_is_refused(tmp_path, name, text, said):
         redraw(tmp_path / name)
 
 
+def test_a_document_without_measurements_is_refused(tmp_path):
+    (tmp_path / "components.json").write_text(json.dumps({**document(), "lengths": []}))
+    with pytest.raises(RequestError, match=r"\(it has no measurements\)"):
+        redraw(tmp_path)
+
+
+def test_times_of_nothing_are_refused(tmp_path, monkeypatch):
+    results(tmp_path)
+    monkeypatch.setattr("hybridspec.bench.plot.draw", lambda *_: 1 / 0)
+    with pytest.raises(RequestError, match=r"\(ZeroDivisionError: "):
+        redraw(tmp_path)
+
+
 def test_systems_of_another_shape_are_refused(tmp_path):
     results(tmp_path, systems={"ar": 5, "dflash": None})
     with pytest.raises(RequestError, match="does not hold what can be drawn"):
@@ -68,7 +81,7 @@ def test_systems_of_another_shape_are_refused(tmp_path):
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(RequestError, match=r"holds neither.*speed\.json.*components\.json"):
+    with pytest.raises(RequestError, match=r"no finished results.*speed\.json.*components\.json"):
         redraw(tmp_path)
     with pytest.raises(RequestError, match=r"is no folder and no file.*calibration profile"):
         redraw(tmp_path / "none")

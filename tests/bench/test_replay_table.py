@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from hybridspec.bench.replay import capture_facts
 from hybridspec.calibration.trace import Trace
 from hybridspec.cli.bench import app
 from test_catalogue import PROFILE
@@ -67,7 +69,9 @@ def test_what_cannot_be_replayed(work, tmp_path):
     profile = str(tmp_path / "p.json")
     got = CliRunner().invoke(app, ["replay", str(empty), "--profile", profile])
     assert "holds no traces" in str(got.exception)
-    for damage in (b"no", b"", (work / "trace-0000.npz").read_bytes()[:1000]):
+    whole = (work / "trace-0000.npz").read_bytes()
+    overwritten = whole[:3000] + b"\xff" * 500 + whole[3500:]
+    for damage in (b"no", b"", whole[:1000], overwritten):
         (work / "trace-0001.npz").write_bytes(damage)
         assert "cannot be read" in str(invoke(work).exception)
 
@@ -84,6 +88,34 @@ def test_values_that_no_capture_gives_are_refused(work):
 def test_traces_of_another_pair_are_refused(work):
     (work / "about.json").write_text(json.dumps({"pair": {"target": "x", "drafter": "y"}}))
     assert "of another pair" in str(invoke(work).exception)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"max_tokens": "x"}', '{"max_tokens": true}', '{"max_tokens": 1}', "[" * 100_000, "[]", "{"],
+)
+def test_damaged_facts_of_a_capture_are_refused(work, text):
+    (work / "about.json").write_text(text)
+    assert re.search(r"about\.json is damaged.*calibrate", str(invoke(work).exception))
+
+
+def test_facts_that_a_full_disk_swallowed_are_none(work):
+    (work / "about.json").write_text("")
+    assert capture_facts(work) == {}
+
+
+def test_traces_of_other_shapes_than_the_profile_are_refused(work):
+    narrow = replace(PROFILE, n_all_given=((0.0, 1.0),) * 16)
+    narrow.save(work.parent / "p.json")
+    assert "2 experts a token and the profile's n_all_given serves 1" in str(invoke(work).exception)
+
+
+def test_traces_that_do_not_belong_together_are_refused(work):
+    trace = Trace.load(work / "trace-0000.npz")
+    replace(trace, experts=trace.experts[:, :2]).save(work / "trace-0001.npz")
+    assert "The traces are of different pairs" in str(invoke(work).exception)
+    replace(trace, experts=trace.experts.astype(str)).save(work / "trace-0001.npz")
+    assert "its arrays do not belong together" in str(invoke(work).exception)
 
 
 def test_systems_without_costs_are_left_out_of_the_default_list(work):

@@ -88,7 +88,7 @@ def test_too_few_rounds_names_every_position_and_how_many_more():
     assert str(refused.value) == (
         "Too few rounds reach some drafts; a curve needs 30 a draft, that is 20 more at draft 2 "
         "(10), 20 more at draft 3 (10), 30 more at draft 4 (0), 30 more at draft 5 (0), 30 more at "
-        "draft 6 (0). Capture more prompts or longer answers."
+        "draft 6 (0). Capture more prompts (--limit) or longer answers (--max-tokens)."
     )
 
 
@@ -177,6 +177,12 @@ def test_smaller_draft_calls_are_priced_by_what_they_save():
     ms = _draft_ms({(0, 0): 1.0, (2, 6): 10.0, (2, 1): 7.0, (2, 3): 8.0, (3, 6): 11.0}, 4.0, 6)
     # 3 ms saved at one draft, 2 at three, none at six
     assert ms == pytest.approx([1.0, 1.5, 2.0, 8 / 3, 10 / 3, 4.0])
+
+
+def test_more_drafts_never_take_less_by_an_odd_time():
+    ms = _draft_ms({(0, 0): 1.0, (2, 6): 10.0, (2, 1): 9.0, (2, 3): 7.0, (3, 6): 11.0}, 4.0, 6)
+    # 9 and 7 become their mean, 8: 2 ms saved up to three drafts
+    assert ms == pytest.approx([2.0, 2.0, 2.0, 8 / 3, 10 / 3, 4.0])
 
 
 @pytest.mark.parametrize(

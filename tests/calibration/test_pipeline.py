@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -153,6 +154,32 @@ def test_a_full_disk_names_the_file(engine, tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.open", full)
     with pytest.raises(CalibrationError, match=r"rounds-exact.jsonl cannot be written: No space"):
         add_row(work / "rounds-exact.jsonl", (1, 2))
+
+
+def test_a_full_disk_leaves_a_folder_that_can_be_used(engine, tmp_path, quick, monkeypatch):
+    """Of the work folder, and of the times in it."""
+    work, fsync = tmp_path / "work", os.fsync
+    for written in range(3):  # about.json, prompts.json, about.json of the times
+        calls = iter([True] * written)
+        monkeypatch.setattr(
+            os, "fsync", lambda fd, calls=calls: fsync(fd) if next(calls, False) else full()
+        )
+        with pytest.raises(CalibrationError, match=r"json cannot be written: No space.*kept"):
+            calibrate(engine, PLAN, work, lambda step: None)
+        assert all(json.loads(path.read_text()) for path in work.rglob("*.json"))
+        monkeypatch.setattr(os, "fsync", fsync)
+        (work / "about.json").unlink(missing_ok=True)
+    calibrate(engine, PLAN, work, lambda step: None)
+    assert len(list(work.rglob("about.json"))) == 2
+
+
+@pytest.mark.parametrize("mark", ["", '{"pair', "[" * 100_000])
+def test_a_mark_that_cannot_be_read_is_written_again(tmp_path, mark):
+    (tmp_path / "about.json").write_text(mark)
+    pipeline._claim(tmp_path, {"a": 1}, "the pair")
+    assert json.loads((tmp_path / "about.json").read_text()) == {"a": 1}
+    with pytest.raises(CalibrationError, match="other settings: the pair"):
+        pipeline._claim(tmp_path, {"a": 2}, "the pair")
 
 
 def test_reliability_is_reported_on_prompts_the_fit_did_not_see(engine, tmp_path):

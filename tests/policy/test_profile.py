@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from hybridspec import assets
 from hybridspec.policy.profile import Cost, Profile, ProfileError, check_belongs, load_profile
 
 PAIR = {"target": "a" * 64, "drafter": "b" * 64}
@@ -124,6 +125,45 @@ def test_costs_that_are_none_are_refused(path, name, value):
     path.write_text(json.dumps(body))
     with pytest.raises(ProfileError, match="damaged"):
         load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fixed_ms", -1.0), ("fixed_ms", float("inf")), ("ms", {}), ("ms", {"9": 1.0}),
+        ("static", 2.5), ("static", True), ("static", 1), ("static", 4), ("drafts", 3),
+        ("drafts", 1.5), ("quadratic", [1.0, 0.0, -1.0]), ("quadratic", [0, 0, 0]),
+        ("quadratic", [1e300, 0, 0]), ("quadratic", [3e38, 3e38, 0]), ("rho", 1e300),
+    ],
+)  # fmt: skip
+def test_a_cost_that_no_policy_can_use_is_refused_by_name(path, name, value):
+    body = json.loads(path.read_text())
+    body["cost"]["exact/eager"][name] = value
+    path.write_text(json.dumps(body))
+    with pytest.raises(ProfileError, match=rf"damaged: .*exact/eager: .*\b{name}\b"):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_all_given", [[0.0]] * 3), ("n_all_given", [[]] * 3),
+        ("n_all_given", [[0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 1.0]]),
+        ("draft_ms", [-0.5, 0.5]), ("draft_ms", [0.5, float("nan")]), ("s_ms", -1),
+        ("eta_ms", -1), ("eta_ms", float("inf")), ("temperatures", [1.0, 0.0]),
+        ("curves_y", [[0.2, 1.1], [0.1, 0.5, 0.9]]), ("curves_y", [[-0.2, 0.8], [0.1, 0.5, 0.9]]),
+        ("curves_y", [[0.8, 0.2], [0.1, 0.5, 0.9]]), ("curves_x", [[0.1, 1.9], [0, 0.5, 1]]),
+        ("curves_x", [[0.9, 0.1], [0, 0.5, 1]]),
+    ],
+)  # fmt: skip
+def test_values_that_no_calibration_gives_are_refused_by_name(path, name, value):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+    with pytest.raises(ProfileError, match=rf"damaged: .*\b{name}\b"):
+        load_profile(path)
+
+
+def test_the_profile_in_the_package_loads():
+    assert len(load_profile(assets.PROFILE).draft_ms) == 15
 
 
 def test_a_profile_is_a_regular_file():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,16 @@ class Bench:
 
 
 def read_bench(folder: Path) -> Bench:
-    """What a bench left in its folder.
+    """What a bench left in its folder. A last line that a kill cut is left out.
 
     Raises:
         RequestError: there is no bench, or its file is damaged.
     """
     path = folder / RECORDS
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        setup = next(row for row in rows if row["kind"] == "setup")
+        data = path.read_bytes()
+        rows = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        setup = _checked(next(row for row in rows if row["kind"] == "setup"))
         records = [Record.from_json(row) for row in rows if row["kind"] == "record"]
     except OSError as error:
         raise RequestError(
@@ -55,20 +57,31 @@ def read_bench(folder: Path) -> Bench:
     return Bench(setup, [r for r in records if r.key.turn == 0])
 
 
-def captured_names(work: Path) -> list[str]:
+def _checked(setup: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A set-up with what is read of it; ValueError or KeyError for another."""
+    most, systems = setup["max_tokens"], setup["systems"]
+    if type(most) is not int or most < 1:
+        raise ValueError(most)
+    if not isinstance(systems, list) or not all(isinstance(name, str) for name in systems):
+        raise ValueError(systems)
+    return setup
+
+
+def captured_names(work: Path, trace: Trace) -> list[str]:
     """Ids of the prompts that a calibration captured, by number.
 
     Raises:
-        RequestError: the folder does not say.
+        RequestError: the folder does not say, or not of all prompts of its traces.
     """
     try:
         names = json.loads((work / "prompts.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         names = None
-    if not isinstance(names, list) or not names:
+    named = len(names) if isinstance(names, list) else 0
+    if not isinstance(names, list) or not ((trace.prompt >= 0) & (trace.prompt < named)).all():
         raise RequestError(
-            f"{work} does not name its prompts; run `hybridspec calibrate` again, which keeps its "
-            "traces."
+            f"{work} does not name all its prompts; run `hybridspec calibrate` again, which keeps "
+            "its traces."
         )
     return [str(name) for name in names]
 
@@ -139,12 +152,16 @@ def _row(
             "prompts that were captured: the same --prompts, --split, --categories and --limit."
         )
     shared = [number for number, n in enumerate(names) if n in {r.key.prompt for r in used}]
+    times = sum(len(r.rounds) for r in used)
+    seconds, tokens = sum(r.decode_seconds for r in used), sum(r.decode_tokens for r in used)
+    if not (times and isfinite(seconds) and seconds > 0 and tokens):
+        raise RequestError(
+            f"The answers of {name} in the bench have no timed rounds. Run it with longer answers."
+        )
     system, model = priced_system(name, trace, profile)
     policy = Clocked(system.policy)
     walk = replay(trace.take(np.isin(trace.prompt, shared)), policy, model, limit)
     ms = float(walk.ms.sum()) + policy.ms * len(walk.w)
-    times = sum(len(r.rounds) for r in used)
-    seconds, tokens = sum(r.decode_seconds for r in used), sum(r.decode_tokens for r in used)
     predicted, measured = 1e3 * float(walk.emitted.sum()) / ms, tokens / seconds
     return {
         "system": name,

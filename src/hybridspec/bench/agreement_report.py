@@ -9,7 +9,14 @@ from typing import Any
 
 from hybridspec.bench import agreement
 from hybridspec.bench.files import write_atomically
-from hybridspec.bench.replay import capture_facts, check_pair, has_costs, load_trace
+from hybridspec.bench.replay import (
+    capture_facts,
+    check_pair,
+    check_shape,
+    has_costs,
+    load_trace,
+)
+from hybridspec.errors import RequestError
 from hybridspec.policy.profile import Profile
 
 CLOSE = 5.0  # percent
@@ -34,16 +41,26 @@ def run(
     check_pair(work, profile)
     bench = agreement.read_bench(folder)
     agreement.check_comparable(bench, capture_facts(work), profile)
-    trace, names = load_trace(work), agreement.captured_names(work)
+    trace = load_trace(work)
+    check_shape(trace, profile)
+    names = agreement.captured_names(work, trace)
     ran = list(bench.setup["systems"])
     chosen = list(systems) or [name for name in ran if has_costs(name, profile, trace)]
+    if not chosen:
+        raise RequestError(
+            f"The profile prices no system of the bench ({_listed(ran)}). Calibrate with their "
+            "verifiers, or run `bench speed` with other --systems."
+        )
     every = agreement.rows(trace, names, profile, bench, chosen)
     say(_place(bench, profile) + HEAD)
     for row in every:
         say(_line(row))
     close = [row["system"] for row in every if abs(row["deviation_percent"]) <= CLOSE]
     near = [row["system"] for row in every if abs(row["deviation_percent_to_ar"] or 99) <= CLOSE]
-    say(f"Within {CLOSE:g}%: {_listed(close)}; at ar's speed: {_listed(near)}\n")
+    say(
+        f"Off by at most {CLOSE:g}%: {_listed(close)}. Relative to ar, which takes out how fast "
+        f"the machine was: {_listed(near)}.\n"
+    )
     document = json.dumps({"bench": "replay", "against": str(folder), "rows": every})
     if out is not None:
         write_atomically(out, document + "\n")

@@ -13,7 +13,9 @@ from hybridspec.errors import RequestError
 CALIBRATION = "hybridspec.profile/"  # its schemas begin so; the reader of profiles knows which
 MOST_BYTES = 256 << 20
 # What a document that is not quite ours raises: reading it, or looking for what it lacks.
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+DAMAGE = (
+    ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, ArithmeticError,
+)  # fmt: skip
 EXPECTED = (
     f"Expected a folder with {RESULTS} of `hybridspec bench speed` or {COMPONENTS} of `hybridspec "
     "bench profile`, or the file of a calibration profile."
@@ -39,8 +41,10 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = [path / name for name in (RESULTS, COMPONENTS) if (path / name).is_file()]
     if not found:
-        what = "holds neither" if path.is_dir() else "is no folder and no file"
-        raise RequestError(f"{path} {what}. {EXPECTED}")
+        what = "holds no finished results that can be drawn (verify and quality have no pictures)"
+        raise RequestError(
+            f"{path} {what if path.is_dir() else 'is no folder and no file'}. {EXPECTED}"
+        )
     return found
 
 
@@ -53,9 +57,12 @@ def _draw(path: Path) -> list[Path]:
     if draw is None:
         raise _foreign(path, f"its schema is {str(schema)[:80]!r}")
     try:
-        return draw(document, path.parent)
+        drawn = draw(document, path.parent)
     except DAMAGE as error:
         raise _foreign(path, f"{type(error).__name__}: {error}") from None
+    if not drawn:
+        raise _foreign(path, "it has no measurements")
+    return drawn
 
 
 def _draw_calibration(path: Path) -> list[Path]:

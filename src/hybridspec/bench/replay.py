@@ -34,6 +34,14 @@ SYSTEMS = (
 )  # fmt: skip
 
 
+HEAD = "system                     SR           AL       w  ms/round  unverified       missed\n"
+NOTE = (
+    "SR: speed over that of ar; AL: tokens a round; unverified: drafts of a whole block that were "
+    "not\nverified; missed: the share of these that would have been accepted. Each system pays for "
+    "its own GDN\nverifier, the oracles for `exact`: a system on a cheaper one may pass them.\n"
+)
+
+
 def load_trace(folder: Path) -> Trace:
     """The trace that a calibration left in its work folder.
 
@@ -52,12 +60,32 @@ def load_trace(folder: Path) -> Trace:
 
 
 def capture_facts(folder: Path) -> dict[str, Any]:
-    """What a calibration wrote down of its traces; nothing where they lie alone."""
+    """What a calibration wrote down of its traces; nothing where they lie alone.
+
+    Raises:
+        RequestError: what it wrote down is damaged.
+    """
+    path = folder / "about.json"
     try:
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        text = path.read_text(encoding="utf-8")
+        about = json.loads(text) if text.strip() else {}
+    except FileNotFoundError:
         return {}
-    return about if isinstance(about, dict) else {}
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        about = None
+    if not isinstance(about, dict) or not _is_length(about.get("max_tokens")):
+        raise RequestError(
+            f"{path} is damaged; expected what `hybridspec calibrate` wrote. Run it again with the "
+            "same arguments: it keeps the traces."
+        )
+    return about
+
+
+def _is_length(value: object) -> bool:
+    """Whether it can be the most tokens of a captured answer; None where nothing says it."""
+    return value is None or (type(value) is int and value > 1)
 
 
 def check_pair(folder: Path, profile: Profile) -> None:
@@ -70,6 +98,22 @@ def check_pair(folder: Path, profile: Profile) -> None:
         raise RequestError(
             f"The traces in {folder} are of another pair than the profile. Give the profile that "
             "was made with them."
+        )
+
+
+def check_shape(trace: Trace, profile: Profile) -> None:
+    """Refuse a profile of another block size than the traces', or of fewer experts a token.
+
+    Raises:
+        RequestError: they differ.
+    """
+    if trace.drafts != len(profile.curves_x):
+        raise RequestError("The traces and the profile are of different block sizes.")
+    if trace.experts.shape[-1] >= len(profile.n_all_given[0]):
+        raise RequestError(
+            f"The traces have {trace.experts.shape[-1]} experts a token and the profile's "
+            f"n_all_given serves {len(profile.n_all_given[0]) - 1}. Give the profile that was made "
+            "with them."
         )
 
 
@@ -165,8 +209,7 @@ def run(
     """Replay, print a table and one line of JSON, and write the latter to `out`."""
     check_pair(work, profile)
     trace = load_trace(work)
-    if trace.drafts != len(profile.curves_x):
-        raise RequestError("The traces and the profile are of different block sizes.")
+    check_shape(trace, profile)
     if tuple(systems) == SYSTEMS:  # asked for by nobody: those without costs are left out
         systems = [n for n in SYSTEMS if has_costs(n, profile, trace)]
         missing = [n for n in SYSTEMS if n not in systems]
@@ -174,13 +217,14 @@ def run(
             say(f"Left out, for want of their verifier's costs: {', '.join(missing)}\n")
     every = rows(trace, profile, systems, paper, capture_facts(work).get("max_tokens"))
     say(f"{len(trace)} positions, cost: {'the paper, table 4' if paper else 'as measured'}\n")
-    say("system                   x ar  acc. length  mean w  ms/round  unverified  of these lost\n")
+    say(HEAD)
     for row in every:
         say(
             f"{row['system']:23s} {row['speedup']:5.2f} {row['acceptance_length']:12.2f} "
             f"{row['mean_w']:7.2f} {row['ms_per_round']:9.2f} {row['unverified_per_round']:11.2f} "
             f"{100 * row['unverified_would_be_accepted']:13.1f}%\n"
         )
+    say(NOTE)
     kind = "paper" if paper else "measured"
     document = json.dumps({"bench": "replay", "cost": kind, "rows": every})
     if out is not None:

@@ -118,11 +118,15 @@ def _rows(table: torch.Tensor | NDArray[np.float64]) -> tuple[tuple[float, ...],
 def _draft_ms(times: Times, whole: float, drafts: int) -> tuple[float, ...]:
     """[D] a call for 1..D drafts: a whole block's, less what whole rounds saved with fewer.
 
-    Linear between the numbers that were timed; never more than the whole block's.
+    Linear between the numbers that were timed, made monotone: more drafts never take less. Never
+    more than the whole block's.
     """
+    from sklearn.isotonic import IsotonicRegression
+
     ms = {m: time for (w, m), time in times.items() if w == 2}
     timed = sorted(ms)
-    saved = np.interp(np.arange(1, drafts + 1), timed, [ms[drafts] - ms[m] for m in timed])
+    rising = IsotonicRegression().fit_transform(timed, [ms[m] for m in timed])
+    saved = np.interp(np.arange(1, drafts + 1), timed, rising[-1] - rising)
     return tuple((whole - np.clip(saved, 0, whole)).tolist())
 
 

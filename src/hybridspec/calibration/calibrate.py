@@ -13,16 +13,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hybridspec.bench.files import write_atomically
 from hybridspec.calibration.assemble import fit_profile, screening
 from hybridspec.calibration.capture import Capture
 from hybridspec.calibration.fit import check_suffices
-from hybridspec.calibration.kept import unwritable
 from hybridspec.calibration.rounds import Samples, timed_rounds
 from hybridspec.calibration.slopes import Slopes, measure_slopes
 from hybridspec.calibration.sweep import Sweep, measured_sweep, screened
 from hybridspec.calibration.trace import CalibrationError, Trace, joined
 from hybridspec.catalogue import CATALOGUE, LAUNCHER
 from hybridspec.engine import Engine
+from hybridspec.errors import RequestError
 from hybridspec.model.gdn import Verifier
 from hybridspec.policy.profile import Profile
 
@@ -69,7 +70,7 @@ def calibrate(engine: Engine, plan: Plan, work: Path, advance: Advance) -> Profi
             few rounds for a fit.
     """
     _claim(work, plan.about, "prompts, answer length, pair, device or dtype")
-    _write(work / "prompts.json", list(plan.names))
+    _write(work / "prompts.json", json.dumps(list(plan.names)))
     trace = _captured(engine, plan, work, advance)
     check_suffices(trace)
     times = work / f"times-{_digest(plan.machine)}"
@@ -92,22 +93,38 @@ def _claim(folder: Path, about: Mapping[str, Any], what: str) -> None:
     mark, text = folder / "about.json", json.dumps(dict(about), sort_keys=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not mark.exists():
-            mark.write_text(text, encoding="utf-8")
-        elif mark.read_text(encoding="utf-8", errors="replace") != text:
-            raise CalibrationError(
-                f"{folder} holds a calibration with other settings: {what}. Delete it, or choose "
-                "another --out."
-            )
+        found = _marked(mark)
     except OSError as error:
         raise CalibrationError(f"{folder} cannot be used: {error.strerror}.") from None
+    if found is None:
+        _write(mark, text)
+    elif found != text:
+        raise CalibrationError(
+            f"{folder} holds a calibration with other settings: {what}. Delete it, or choose "
+            "another --out."
+        )
 
 
-def _write(path: Path, value: Any) -> None:
+def _marked(mark: Path) -> str | None:
+    """What a folder says it holds; None where it says nothing that can be read, as after a full
+    disk."""
+    if not mark.exists():
+        return None
+    text = mark.read_text(encoding="utf-8", errors="replace")
     try:
-        path.write_text(json.dumps(value), encoding="utf-8")
-    except OSError as error:
-        raise unwritable(path, error) from None
+        return text if isinstance(json.loads(text), dict) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path, text)
+    except RequestError as error:
+        raise CalibrationError(
+            f"{error} Or make room there and run the same command again: what was measured before "
+            "is kept."
+        ) from None
 
 
 def _captured(engine: Engine, plan: Plan, work: Path, advance: Advance) -> Trace:
@@ -148,9 +165,9 @@ def _slopes(engine: Engine, path: Path) -> Slopes:
     """s and eta of this machine, from before where they were measured."""
     try:
         return Slopes(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         slopes = measure_slopes(engine)
-        _write(path, asdict(slopes))
+        _write(path, json.dumps(asdict(slopes)))
         return slopes
 
 

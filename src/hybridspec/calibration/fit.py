@@ -54,7 +54,7 @@ def check_suffices(trace: Trace, *, fewest: int = FEWEST) -> None:
     if short:
         raise CalibrationError(
             f"Too few rounds reach some drafts; a curve needs {fewest} a draft, that is "
-            f"{', '.join(short)}. Capture more prompts or longer answers."
+            f"{', '.join(short)}. Capture more prompts (--limit) or longer answers (--max-tokens)."
         )
 
 

@@ -6,6 +6,7 @@ position t that verifies w inputs accepts min(A_D, w - 1) drafts and goes on at 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -106,16 +107,25 @@ class Trace:
         try:
             with np.load(path, allow_pickle=False) as data:
                 trace = Trace(**{f.name: data[f.name] for f in fields(Trace)})
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            alike = len({len(a) for a in _arrays(trace).values()}) == 1
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            EOFError,
+            TypeError,
+            BadZipFile,
+            zlib.error,
+        ) as error:
             raise CalibrationError(f"The trace {path} cannot be read: {error}.") from None
-        _check(trace, path)
+        _check(trace, path, alike)
         return trace
 
 
-def _check(trace: Trace, path: Path) -> None:
-    """Arrays that belong together, and values that a capture can give."""
-    n, shape = len(trace.prompt), trace.confidence.shape
-    alike = {len(a) for a in _arrays(trace).values()} == {n}
+def _check(trace: Trace, path: Path, alike: bool) -> None:
+    """Arrays that belong together, and values that a capture can give. alike: of one length."""
+    shape = trace.confidence.shape
+    alike = alike and {a.dtype.kind for a in _arrays(trace).values()} <= {*"iuf"}
     alike = alike and trace.entropy.shape == shape and trace.experts.ndim == 4 and len(shape) == 2
     if not alike or trace.experts.shape[2] != shape[1] + 1:
         raise CalibrationError(f"The trace {path} is damaged: its arrays do not belong together.")
@@ -126,8 +136,14 @@ def _check(trace: Trace, path: Path) -> None:
 
 
 def joined(parts: list[Trace]) -> Trace:
-    """Several traces as one."""
+    """Several traces as one.
+
+    Raises:
+        CalibrationError: they are of different block sizes or models.
+    """
     arrays = [_arrays(part) for part in parts]
+    if len({part.experts.shape[1:] for part in parts}) > 1:
+        raise CalibrationError("The traces are of different pairs; delete those of the other.")
     return Trace(**{name: np.concatenate([a[name] for a in arrays]) for name in arrays[0]})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from hybridspec.bench.prompts import Prompt
     from hybridspec.engine import Engine
     from hybridspec.policy.profile import Profile
+
+SCATTER = 0.1  # of round times about their fit; 3% on a quiet machine
 
 Out = Annotated[Path, typer.Option("--out", metavar="PATH", help="Where the profile goes (JSON).")]
 Prompts = Annotated[
@@ -230,3 +233,25 @@ def _report(profile: Profile, out: Path) -> None:
     if held:
         errors = ", ".join(f"{name} {100 * r['ece']:.1f}%" for name, r in held.items())
         write(f"Calibration error on prompts left out of the fit: {errors}\n")
+    for doubt in _doubts(profile):
+        note(doubt)
+
+
+def _doubts(profile: Profile) -> Iterator[str]:
+    """What speaks against using a profile."""
+    for name, cost in profile.cost.items():
+        curve = cost.round_curve(max(cost.ms))
+        off = [float(curve[w]) / ms - 1 for w, ms in cost.ms.items()]
+        scatter = (sum(x * x for x in off) / len(off)) ** 0.5
+        if scatter > SCATTER:
+            yield (
+                f"Warning: the times of {name} lie {100 * scatter:.0f}% off their fit, so lengths "
+                "chosen by them may be wrong. Calibrate on a quiet machine, or with more "
+                "--timed-prompts and --timed-tokens."
+            )
+    held = profile.data.get("reliability") or {}
+    if held and held["model"]["ece"] > held["confidence"]["ece"]:
+        yield (
+            "Warning: the acceptance model is no better than the drafter's raw confidence. Capture "
+            "more prompts (--limit) or longer answers (--max-tokens)."
+        )

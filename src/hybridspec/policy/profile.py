@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +23,9 @@ from hybridspec.policy.objective import CorrectionTables
 
 SCHEMA = "hybridspec.profile/1"
 MOST_BYTES = 16 << 20
+MOST = torch.finfo(torch.float32).max  # of a number: policies compute in float32
+ROUNDING = 1e-6  # a softmax in float32 may be so far beyond 1
+T = TypeVar("T")
 Runtime = Mapping[str, str]
 
 
@@ -173,42 +175,61 @@ def _text(path: Path) -> str:
 
 def _parsed(body: dict[str, Any]) -> Profile:
     profile = Profile(
-        pair={k: str(body["pair"][k]) for k in ("target", "drafter")},
-        runtime={str(k): str(v) for k, v in body["runtime"].items()},
-        curves_x=_rows(body["curves_x"]),
-        curves_y=_rows(body["curves_y"]),
-        weights=_row(body["weights"]),
-        cost={str(k): _cost(v) for k, v in body["cost"].items()},
-        draft_ms=_row(body["draft_ms"]),
-        s_ms=_number(body["s_ms"]),
-        eta_ms=_number(body["eta_ms"]),
-        n_all_mean=_row(body["n_all_mean"]),
-        n_all_given=_rows(body["n_all_given"]),
-        temperatures=_row(body["temperatures"]),
-        data=dict(body["data"]),
+        pair=_field(body, "pair", lambda v: {k: str(v[k]) for k in ("target", "drafter")}),
+        runtime=_field(body, "runtime", lambda v: {str(k): str(x) for k, x in v.items()}),
+        curves_x=_field(body, "curves_x", _rows),
+        curves_y=_field(body, "curves_y", _rows),
+        weights=_field(body, "weights", _row),
+        cost=_field(body, "cost", _costs),
+        draft_ms=_field(body, "draft_ms", lambda v: _row(v, _time)),
+        s_ms=_field(body, "s_ms", _time),
+        eta_ms=_field(body, "eta_ms", _time),
+        n_all_mean=_field(body, "n_all_mean", _row),
+        n_all_given=_field(body, "n_all_given", _rows),
+        temperatures=_field(body, "temperatures", lambda v: _row(v, _positive)),
+        data=_field(body, "data", dict),
     )
     _check(profile)
+    for name, cost in profile.cost.items():
+        _check_cost(name, cost, profile.draft_ms)
     return profile
 
 
+def _field(body: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> T:
+    """A field as `read` takes it; what it objects to is said with the field's name."""
+    value = body[name]
+    try:
+        return read(value)
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _costs(values: Any) -> dict[str, Cost]:
+    return {str(name): _field(values, name, _cost) for name in values}
+
+
 def _cost(body: dict[str, Any]) -> Cost:
-    a, b, c = _row(body["quadratic"])
-    ms = {int(w): _positive(v) for w, v in body["ms"].items()}
-    fixed = _number(body["fixed_ms"])
-    plain, rho = _positive(body["plain_ms"]), _positive(body["rho"])
-    static, drafts = int(_positive(body["static"])), int(_positive(body["drafts"]))
-    return Cost(ms, (a, b, c), fixed, plain, rho, static, drafts)
-
-
-def _row(values: Any) -> tuple[float, ...]:
-    if not isinstance(values, list):
-        raise ValueError(f"a list of numbers was expected, not {str(values)[:40]!r}")
-    return tuple(_number(v) for v in values)
+    a, b, c = _field(body, "quadratic", _row)
+    return Cost(
+        _field(body, "ms", lambda v: {int(w): _positive(ms) for w, ms in v.items()}),
+        (a, b, c),
+        _field(body, "fixed_ms", _time),
+        _field(body, "plain_ms", _positive),
+        _field(body, "rho", _positive),
+        _field(body, "static", _integer),
+        _field(body, "drafts", _integer),
+    )
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
         raise ValueError(f"a finite number was expected, not {str(value)[:40]!r}")
+    return float(value)
+
+
+def _time(value: Any) -> float:
+    if _number(value) < 0:
+        raise ValueError(f"a number from 0 was expected, not {value}")
     return float(value)
 
 
@@ -216,6 +237,18 @@ def _positive(value: Any) -> float:
     if _number(value) <= 0:
         raise ValueError(f"a positive number was expected, not {value}")
     return float(value)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"an integer was expected, not {str(value)[:40]!r}")
+    return value
+
+
+def _row(values: Any, read: Callable[[Any], float] = _number) -> tuple[float, ...]:
+    if not isinstance(values, list):
+        raise ValueError(f"a list of numbers was expected, not {str(values)[:40]!r}")
+    return tuple(read(v) for v in values)
 
 
 def _rows(values: Any) -> tuple[tuple[float, ...], ...]:
@@ -226,27 +259,51 @@ def _check(profile: Profile) -> None:
     """Shapes that belong together."""
     if len(profile.weights) != len(TERMS):
         raise ValueError(f"weights has {len(profile.weights)} numbers, not {len(TERMS)}")
-    knots = zip(profile.curves_x, profile.curves_y, strict=True)
-    if not profile.curves_x or any(len(x) != len(y) or not x for x, y in knots):
-        raise ValueError("curves_x and curves_y have different lengths, or a curve has no knots")
-    if not profile.cost or any(c.rho <= 0 for c in profile.cost.values()):
-        raise ValueError("cost names no runtime, or a rho is not positive")
+    _check_curves(profile)
     drafts = len(profile.curves_x)
-    if len(profile.temperatures) != drafts or min(profile.temperatures) <= 0:
-        raise ValueError("temperatures has not one positive number a draft")
-    if len(profile.draft_ms) != drafts:
-        raise ValueError("draft_ms has not one number a draft")
-    if any(not 1 <= c.drafts <= drafts for c in profile.cost.values()):
-        raise ValueError("drafts is not a number of drafts")
+    for name in ("temperatures", "draft_ms"):
+        if len(getattr(profile, name)) != drafts:
+            raise ValueError(f"{name} has not one number a draft")
     if {len(profile.n_all_mean), len(profile.n_all_given)} != {drafts + 1}:
         raise ValueError("n_all_mean and n_all_given have not one row a target input")
-    if len({len(row) for row in profile.n_all_given}) != 1:
+    widths = {len(row) for row in profile.n_all_given}
+    if len(widths) != 1:
         raise ValueError("n_all_given has rows of different lengths")
-    if any(not 2 <= c.static <= drafts + 1 for c in profile.cost.values()):
-        raise ValueError("static is no verification length")
-    for row in (*profile.curves_x, *profile.curves_y):
-        if list(row) != sorted(row):
-            raise ValueError("a curve falls")
+    if min(widths) < 2:  # none and one new expert at least
+        raise ValueError("n_all_given has rows of fewer than 2 numbers")
+    if not profile.cost:
+        raise ValueError("cost names no runtime")
+
+
+def _check_curves(profile: Profile) -> None:
+    """Knots in pairs, of probabilities, none lower than the one before it."""
+    every = {"curves_x": profile.curves_x, "curves_y": profile.curves_y}
+    if not profile.curves_x or [*map(len, profile.curves_x)] != [*map(len, profile.curves_y)]:
+        raise ValueError("curves_x and curves_y have different lengths, or no curve")
+    for name, rows in every.items():
+        if not all(rows):
+            raise ValueError(f"{name} has a curve without knots")
+        if any(list(row) != sorted(row) for row in rows):
+            raise ValueError(f"{name} has a curve that falls")
+        if any(row[0] < 0 or row[-1] > 1 + ROUNDING for row in rows):
+            raise ValueError(f"{name} has a value outside 0 to 1")
+
+
+def _check_cost(name: str, cost: Cost, draft_ms: tuple[float, ...]) -> None:
+    """Lengths and drafts of this block, and rounds that take time."""
+    longest = len(draft_ms) + 1
+    if not cost.ms or not all(1 <= w <= longest for w in cost.ms):
+        raise ValueError(f"{name}: ms has no length, or one outside 1 to {longest}")
+    if not 2 <= cost.static <= longest:
+        raise ValueError(f"{name}: static is {cost.static}, not a length from 2 to {longest}")
+    if not 1 <= cost.drafts < longest:
+        raise ValueError(f"{name}: drafts is {cost.drafts}, not a number from 1 to {longest - 1}")
+    curve, least = cost.round_curve(longest)[2:], cost.target_curve(longest)[2:]
+    own = least + torch.tensor(draft_ms, dtype=least.dtype)  # no more drafts than are verified
+    good = (torch.minimum(curve, own) > 0) & torch.isfinite(curve)
+    if not good.all():
+        w = int(good.long().argmin()) + 2
+        raise ValueError(f"{name}: by quadratic, a round of length {w} takes {curve[w - 2]:g} ms")
 
 
 def check_belongs(profile: Profile, pair: Mapping[str, str], runtime: Runtime, path: Path) -> None:
