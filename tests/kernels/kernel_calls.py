@@ -7,28 +7,45 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from hybridspec.kernels.gdn import exact
+from hybridspec.kernels.gdn import block, exact, fused
 from hybridspec.kernels.gdn.config import GDNConfig
+from hybridspec.kernels.last import Workspace
 from hybridspec.kernels.linear import product
+from hybridspec.kernels.linear.norm import Next, Normed, embed, prepare
 from hybridspec.kernels.moe import experts, naive
+from hybridspec.kernels.moe.route import Routed, route
 
+HALF, META = torch.bfloat16, "meta"
 # key heads, value heads, dk, dv
 GDN = {"pair": (4, 8, 32, 32), "35b": (16, 32, 128, 128), "122b": (16, 64, 128, 128)}
 
 
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.empty(shape, dtype=dtype, device="meta")
+    return torch.empty(shape, dtype=dtype, device=META)
 
 
-def gdn_exact(
-    key_heads: int, value_heads: int, dk: int, dv: int, config: GDNConfig | None = None
-) -> None:
+def gdn(key_heads: int, value_heads: int, dk: int, dv: int) -> None:
     q, k = empty(16, key_heads, dk), empty(16, key_heads, dk)
     v, o, z = (empty(16, value_heads, dv) for _ in range(3))
     beta, alpha = empty(16, value_heads), empty(16, value_heads)
     state, length = empty(30, value_heads, dv, dk), empty(dtype=torch.int32)
-    exact.verify(q, k, v, beta, alpha, state[0], o, z, length, config)
+    exact.verify(q, k, v, beta, alpha, state[0], o, z, length)
     exact.commit(state, *(t.expand(30, *t.shape) for t in (z, k, alpha)), length)
+    block.verify(q, k, v, beta, alpha, state[0], o, z, length)
+    channels = 2 * key_heads * dk + value_heads * dv
+    raw = empty(30, 19, channels + value_heads * (dv + 2), dtype=HALF)
+    gates = fused.Gates(empty(4, channels), empty(value_heads), empty(value_heads), empty(dv))
+    squares = empty(16, value_heads, fused.blocks(dv))
+    fused.verify(raw[0], gates, state[0], v.to(HALF), squares, z, k, alpha, length)
+    fused.advance(raw, channels, length)
+
+
+def spilling() -> None:
+    """A state of 64 KiB in the registers of one warp: it must spill, or the reports say nothing."""
+    key, value, gate = empty(16, 16, 128), empty(16, 32, 128), empty(16, 32)
+    state, length = empty(32, 128, 128), empty(dtype=torch.int32)
+    config = GDNConfig(128, 1)
+    exact.verify(key, key, value, gate, gate, state, value, value, length, config)
 
 
 # hidden, value heads, dv, rows of the joint GDN projection, vocabulary
@@ -40,14 +57,18 @@ LINEAR = {
 
 
 def linear(hidden: int, heads: int, size: int, joint: int, vocabulary: int) -> None:
-    half = torch.bfloat16
-    x, factor = empty(16, hidden, dtype=half), empty(hidden)
+    x, space = empty(16, hidden, dtype=HALF), Workspace.empty(META)
+    after = Next(empty(hidden), Normed.empty(hidden, HALF, META))
+    embed(empty(16, dtype=torch.int64), empty(vocabulary, hidden, dtype=HALF), x, after)
+    prepare(x, after)
     for rows in (joint, vocabulary):
-        w, y = empty(rows, hidden, dtype=half), empty(16, rows, dtype=half)
-        product.norm_product(x, factor, 1e-6, w, y)
+        w, y = empty(rows, hidden, dtype=HALF), empty(16, rows, dtype=HALF)
+        product.norm_product(after.normed, 1e-6, w, y)
         product.product(x, w, y)
-    o, gate, w = empty(16, heads, size), empty(16, joint, dtype=half), empty(hidden, heads * size)
-    product.gated_product(o, gate, empty(size), 1e-6, w.to(half), x, x)
+    gated, squares = empty(16, heads * size, dtype=HALF), empty(16, heads, fused.blocks(size))
+    w = empty(hidden, heads * size, dtype=HALF)
+    product.gated_product(gated, squares, 1e-6, w, x, x, after, space)
+    product.product(gated, w, x, x, after, space)
 
 
 # hidden, experts, experts a token, their width, the shared expert's
@@ -59,33 +80,27 @@ MOE = {
 
 
 def moe(hidden: int, count: int, top: int, width: int, shared: int) -> None:
-    half = torch.bfloat16
-    x = empty(16, hidden, dtype=half)
-    w = naive.Weights(
-        empty(hidden),
-        *(
-            empty(*shape, dtype=half)
-            for shape in [
-                (count, hidden),
-                (count, 2 * width, hidden),
-                (count, hidden, width),
-                (2 * shared, hidden),
-                (hidden, shared),
-                (hidden,),
-            ]
-        ),
-    )
-    routed = experts.Routed.empty(count, top, "meta")
-    h, shared_h = empty(16 * top, 16, width, dtype=half), empty(16, shared, dtype=half)
-    experts.route(empty(16, count), empty(dtype=torch.int32), routed)
-    experts.up(x, w, 1e-6, routed, h, shared_h)
-    experts.down(h, shared_h, w, routed, x, x)
+    x, space = empty(16, hidden, dtype=HALF), Workspace.empty(META)
+    after = Next(empty(hidden), Normed.empty(hidden, HALF, META))
+    shapes = [
+        (count + 1, hidden),
+        (count, 2 * width, hidden),
+        (count, hidden, width),
+        (2 * shared, hidden),
+        (hidden, shared),
+    ]
+    w = naive.Weights(*(empty(*shape, dtype=HALF) for shape in shapes))
+    routed = Routed.empty(count, top, META)
+    h = empty(len(routed.weights), 16, width, dtype=HALF)
+    shared_h = empty(16, shared, dtype=HALF)
+    route(after.normed, 1e-6, w.router, empty(dtype=torch.int32), routed, space)
+    experts.up(after.normed, 1e-6, w, routed, h, shared_h)
+    experts.down(h, shared_h, w, routed, x, x, space, after)
 
 
 CALLS: dict[str, Callable[[], None]] = {
-    **{f"gdn exact {name}": lambda shape=shape: gdn_exact(*shape) for name, shape in GDN.items()},
+    **{f"gdn {name}": lambda shape=shape: gdn(*shape) for name, shape in GDN.items()},
     **{f"linear {name}": lambda shape=shape: linear(*shape) for name, shape in LINEAR.items()},
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},
 }
-# A state of 64 KiB in the registers of one warp: it must spill, or the reports say nothing.
-CONTROL = {"control": lambda: gdn_exact(*GDN["35b"], GDNConfig(128, 1))}
+CONTROL = {"control": spilling}

@@ -165,7 +165,7 @@ def _chosen(
         raise RequestError(
             f"{'All' if every else 'None'} of the {len(every) or len(prompts)} "
             f"{'questions' if every else 'rows'} of {options.prompts} {why}. Expected rows with "
-            "`answer`, or with `test` and `entry_point` and that flag."
+            "`answer`, or with `test`, `entry_point` and the option --run-code."
         )
     asked = {prompt.id for prompt in select([t.prompt for t in tasks], limit=options.limit)}
     return [task for task in tasks if task.prompt.id in asked], {

@@ -25,7 +25,7 @@ from hybridspec.bench.answering import (
     names,
 )
 from hybridspec.bench.arguments import Parser, add_pair
-from hybridspec.bench.command import ending
+from hybridspec.bench.command import decoding, ending
 from hybridspec.bench.execution import Limits
 from hybridspec.bench.files import locked, write_atomically
 from hybridspec.bench.options import within
@@ -94,7 +94,7 @@ class QualityOptions(AnswerOptions):
 
 def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Parse, ask, report; the exit code is as the help says."""
-    return ending(lambda: quality(parse(arguments, prog)))
+    return ending(lambda: decoding(quality, parse(arguments, prog)))
 
 
 def parse(arguments: Sequence[str] | None, prog: str = PROG) -> QualityOptions:

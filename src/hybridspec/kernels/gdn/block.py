@@ -43,22 +43,45 @@ def _unit_inverse(lower):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _products(  # type: ignore[no-untyped-def]
+    q, k, state, real, key_head, head, row,
+    KH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """K K^T, Q K^T [16, 16] and K S^T, Q S^T [16, ROWS], DEPTH columns of each at a time: exact
+    products hold their operands in registers."""
+    t, within = tl.arange(0, 16), row < DV
+    kk, qk = tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32)
+    ks, qs = tl.zeros((16, ROWS), tl.float32), tl.zeros((16, ROWS), tl.float32)
+    for start in range(0, COLS, DEPTH):
+        col = start + tl.arange(0, DEPTH)
+        known = (col < DK)[None, :]
+        at = (t[:, None] * KH + key_head) * DK + col[None, :]
+        key = tl.load(k + at, mask=real[:, None] & known, other=0.0)
+        query = tl.load(q + at, mask=real[:, None] & known, other=0.0)
+        at = (head * DV + row)[:, None] * DK + col[None, :]
+        s = tl.trans(tl.load(state + at, mask=within[:, None] & known, other=0.0))
+        kk += _matmul(key, tl.trans(key))
+        qk += _matmul(query, tl.trans(key))
+        ks += _matmul(key, s)
+        qs += _matmul(query, s)
+    return kk, qk, ks, qs
+
+
+@triton.jit
 def _block(  # type: ignore[no-untyped-def]
     q, k, v, beta, g, state, o, z, length,
     KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
-    ROWS: tl.constexpr, COLS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     head, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    col, t = tl.arange(0, COLS), tl.arange(0, 16)
+    t = tl.arange(0, 16)
     real = t < tl.load(length)
-    within, known = row < DV, (col < DK)[None, :]
-    at = (head * DV + row)[:, None] * DK + col[None, :]
-    s = tl.trans(tl.load(state + at, mask=within[:, None] & known, other=0.0))
-    at = (t[:, None] * KH + head // (VH // KH)) * DK + col[None, :]
-    key = tl.load(k + at, mask=real[:, None] & known, other=0.0)
-    query = tl.load(q + at, mask=real[:, None] & known, other=0.0)
+    kk, qk, ks, qs = _products(
+        q, k, state, real, head // (VH // KH), head, row, KH, DK, DV, ROWS, COLS, DEPTH
+    )
     at = (t[:, None] * VH + head) * DV + row[None, :]
-    mask = real[:, None] & within[None, :]
+    mask = real[:, None] & (row < DV)[None, :]
     value = tl.load(v + at, mask=mask, other=0.0)
     rate = tl.load(beta + t * VH + head, mask=real, other=0.0)[:, None]
     decay = tl.load(g + t * VH + head, mask=real, other=0.0)
@@ -70,14 +93,10 @@ def _block(  # type: ignore[no-untyped-def]
     gamma = tl.where(past, tl.exp(tl.where(past, gap, 0.0)), 0.0)
     grown = tl.exp(total.to(tl.float32))[:, None]
 
-    scores = _matmul(key, tl.trans(key)) * gamma * rate
-    inverse = _unit_inverse(tl.where(t[:, None] > t[None, :], scores, 0.0))
-    right = rate * (value - grown * _matmul(key, s))
-    z_t = _matmul(inverse, right)
-    seen = _matmul(query, tl.trans(key)) * gamma
-    o_t = grown * _matmul(query, s) + _matmul(seen, z_t)
+    inverse = _unit_inverse(tl.where(t[:, None] > t[None, :], kk * gamma * rate, 0.0))
+    z_t = _matmul(inverse, rate * (value - grown * ks))
     tl.store(z + at, z_t, mask=mask)
-    tl.store(o + at, o_t, mask=mask)
+    tl.store(o + at, grown * qs + _matmul(qk * gamma, z_t), mask=mask)
 
 
 def verify(
@@ -89,7 +108,7 @@ def verify(
     Args:
         g: [W, VH] fp32, the logarithm of the decay. The rest as in `exact.verify`.
 
-    A token's bits depend on the length here: use `exact` where they must not. Source: paper
+    Bits depend on how tokens are divided into rounds, unlike those of `exact`. Source: paper
     equations 3 and 10.
     """
     key_heads, dk = k.shape[1:]
@@ -97,5 +116,5 @@ def verify(
     c = config or GDNConfig(max(16, GDNConfig.choose(dv, dk).rows), 4)
     _block[(triton.cdiv(dv, c.rows), value_heads)](
         q, k, v, beta, g, state, o, z, length, key_heads, value_heads, dk, dv,
-        c.rows, max(16, c.cols(dk)), num_warps=c.warps, enable_fp_fusion=False,
+        c.rows, max(16, c.cols(dk)), 16, num_warps=c.warps, enable_fp_fusion=False,
     )  # fmt: skip

@@ -11,6 +11,7 @@
 constexpr int LANES = 4;            // threads of a row
 constexpr int ROWS = 32;            // rows of a block
 constexpr int THREADS = LANES * ROWS;
+constexpr int RESIDENT = 2;         // blocks of a multiprocessor, at least: registers are plenty
 constexpr int MOST = 16;            // tokens of a verification
 constexpr int QUADS = DK / 4;       // float4s of a key
 constexpr int MINE = QUADS / LANES; // of a state row, this thread's: every fourth, to coalesce
@@ -170,7 +171,7 @@ struct Tokens {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 verify(const float* q, const float* k, const float* v, const float* beta, const float* alpha,
        const float* state, float* o, float* z, const int* length) {
     __shared__ Tokens x;
@@ -199,7 +200,7 @@ verify(const float* q, const float* k, const float* v, const float* beta, const 
     *reinterpret_cast<float4*>(o + at.value()) = x.o[threadIdx.x];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 commit(float* state, const float* z, const float* k, const float* alpha, const int* length,
        int state_layer, int z_layer, int k_layer, int alpha_layer) {
     __shared__ float4 keys[MOST * QUADS], written[MOST * ROW_QUADS];
@@ -305,7 +306,7 @@ __device__ inline float softplus(float x) {
     return x > 20.0f ? x : y;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 fused(const Raw* raw, const float* taps, const float* decay_rate, const float* bias,
       const float* norm, const float* state, Raw* gated, float* squares, float* z, float* k,
       float* alpha, const int* length, int row) {
@@ -341,8 +342,8 @@ fused(const Raw* raw, const float* taps, const float* decay_rate, const float* b
     for (int i = 0; i < RUN; ++i) {
         float4 key = k_window.at(i), query = q_window.at(i);
         key = times(key, rsqrtf(sum_of_lanes<QUADS>(dot(key, key, 0)) + L2_EPS));
-        const float length_q = rsqrtf(sum_of_lanes<QUADS>(dot(query, query, 0)) + L2_EPS);
-        query = times(query, length_q * rsqrtf((float)DK));
+        const float inverse = rsqrtf(sum_of_lanes<QUADS>(dot(query, query, 0)) + L2_EPS);
+        query = times(query, inverse * (1.0f / sqrtf((float)DK)));
         const float overlap = sum_of_lanes<QUADS>(dot(key, query, 0));
         x.keys[(begin + i) * QUADS + quad] = key;
         x.queries[(begin + i) * QUADS + quad] = query;

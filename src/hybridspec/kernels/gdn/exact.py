@@ -15,14 +15,14 @@ from hybridspec.kernels.gdn.config import GDNConfig
 
 
 @triton.jit
-def _decay_and_read(state, alpha, k):  # type: ignore[no-untyped-def]
+def decay_and_read(state, alpha, k):  # type: ignore[no-untyped-def]
     """alpha S and (alpha S) k: state [rows, dk], k [dk]."""
     state = state * alpha
     return state, tl.sum(state * k[None, :], 1)
 
 
 @triton.jit
-def _write(state, z, k):  # type: ignore[no-untyped-def]
+def write(state, z, k):  # type: ignore[no-untyped-def]
     """S + z k^T, spelt once: verification and commit must round alike."""
     return tl.fma(z[:, None], k[None, :], state)
 
@@ -43,9 +43,9 @@ def _verify(  # type: ignore[no-untyped-def]
         key = tl.load(k + (t * KH + key_head) * DK + col, mask=known, other=0.0)
         query = tl.load(q + (t * KH + key_head) * DK + col, mask=known, other=0.0)
         value = tl.load(v + (t * VH + head) * DV + row, mask=within, other=0.0)
-        s, read = _decay_and_read(s, tl.load(alpha + t * VH + head), key)
+        s, read = decay_and_read(s, tl.load(alpha + t * VH + head), key)
         z_t = tl.load(beta + t * VH + head) * (value - read)
-        s = _write(s, z_t, key)
+        s = write(s, z_t, key)
         tl.store(z + (t * VH + head) * DV + row, z_t, mask=within)
         tl.store(o + (t * VH + head) * DV + row, tl.sum(s * query[None, :], 1), mask=within)
 
@@ -68,7 +68,7 @@ def _commit(  # type: ignore[no-untyped-def]
     for t in range(tl.load(length)):
         key = tl.load(k + (t * KH + key_head) * DK + col, mask=known, other=0.0)
         z_t = tl.load(z + (t * VH + head) * DV + row, mask=within, other=0.0)
-        s = _write(s * tl.load(alpha + t * VH + head), z_t, key)
+        s = write(s * tl.load(alpha + t * VH + head), z_t, key)
     tl.store(at, s, mask=mask)
 
 

@@ -15,8 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from hybridspec.kernels.gdn.config import GDNConfig
-from hybridspec.kernels.gdn.exact import _decay_and_read, _write
-from hybridspec.kernels.linear.config import ROWS
+from hybridspec.kernels.gdn.exact import decay_and_read, write
 
 TAPS = 4
 
@@ -51,15 +50,16 @@ def _column(raw, row, taps, C, t, channel, mask):  # type: ignore[no-untyped-def
     """Channels of token t: convolved over raw rows t to t + 3, SiLU, rounded as the model does."""
     y = channel * 0.0
     for i in tl.static_range(4):
-        x = tl.load(raw + (t + i).to(tl.int64) * row + channel, mask=mask, other=0.0)
+        x = tl.load(raw + (t + i) * row + channel, mask=mask, other=0.0)
         tap = tl.load(taps + i * C + channel, mask=mask, other=0.0)
         y = tl.fma(tap, x.to(tl.float32), y)
     return _silu(y).to(raw.dtype.element_ty).to(tl.float32)
 
 
 @triton.jit
-def _unit(x):  # type: ignore[no-untyped-def]
-    return x * tl.rsqrt(tl.sum(x * x, 0) + 1e-6)
+def _unit(x, size):  # type: ignore[no-untyped-def]
+    """x at that length."""
+    return x * (tl.rsqrt(tl.sum(x * x, 0) + 1e-6) * size)
 
 
 @triton.jit
@@ -69,6 +69,7 @@ def _fused(  # type: ignore[no-untyped-def]
     BLOCKS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     block, head = tl.program_id(0), tl.program_id(1)
+    row_stride = row_stride.to(tl.int64)
     row, col = block * ROWS + tl.arange(0, ROWS), tl.arange(0, COLS)
     within, known = row < DV, col < DK
     key_head = head // (VH // KH)
@@ -79,25 +80,25 @@ def _fused(  # type: ignore[no-untyped-def]
     falling, shift = tl.load(rate + head), tl.load(bias + head)
     q_channel, v_channel = key_head * DK + col, 2 * KH * DK + head * DV + row
     for t in range(tl.load(length)):
-        query = _unit(_column(raw, row_stride, taps, C, t, q_channel, known)) * (DK**-0.5)
-        key = _unit(_column(raw, row_stride, taps, C, t, KH * DK + q_channel, known))
+        query = _unit(_column(raw, row_stride, taps, C, t, q_channel, known), DK**-0.5)
+        key = _unit(_column(raw, row_stride, taps, C, t, KH * DK + q_channel, known), 1.0)
         value = _column(raw, row_stride, taps, C, t, v_channel, within)
-        own = raw + (t + 3).to(tl.int64) * row_stride + C
-        gate = tl.load(own + head * DV + row, mask=within, other=0.0).to(tl.float32)
-        beta = 1.0 / (1.0 + tl.exp(-tl.load(own + VH * DV + head).to(tl.float32)))
-        a = tl.load(own + VH * DV + VH + head).to(tl.float32)
+        token = raw + (t + 3) * row_stride + C
+        gate = tl.load(token + head * DV + row, mask=within, other=0.0).to(tl.float32)
+        beta = 1.0 / (1.0 + tl.exp(-tl.load(token + VH * DV + head).to(tl.float32)))
+        a = tl.load(token + VH * DV + VH + head).to(tl.float32)
         decay = tl.exp(falling * _softplus(a + shift))
 
-        s, read = _decay_and_read(s, decay, key)
+        s, read = decay_and_read(s, decay, key)
         seen = tl.sum(s * query[None, :], 1)
         z_t = beta * (value - read)
-        s = _write(s, z_t, key)
-        o = tl.fma(z_t, seen * 0.0 + tl.sum(key * query, 0), seen)
+        s = write(s, z_t, key)
+        o = tl.fma(z_t, tl.sum(key * query, 0), seen)
 
-        at = (t * VH + head) * DV + row
-        tl.store(z + at, z_t, mask=within)
+        own = (t * VH + head) * DV + row
+        tl.store(z + own, z_t, mask=within)
         left = o * factor * _silu(gate)
-        tl.store(gated + at, left.to(gated.dtype.element_ty), mask=within)
+        tl.store(gated + own, left.to(gated.dtype.element_ty), mask=within)
         square = tl.sum(tl.where(within, o * o, 0.0), 0)
         tl.store(squares + (t * VH + head) * BLOCKS + block, square)
         if block == 0:

@@ -26,12 +26,15 @@ class ProductConfig:
 
         Weights are read once, so the GPU needs enough programs with tens of KiB in flight each,
         and a program enough columns to outweigh the input's tile, which each reads for itself.
-        Where 64 columns make too few programs, they become 32 and K is split in parts of at least
-        512. Where the input comes in heads of `head` values, a step is a head.
+        Where 64 columns make too few programs, they become 32 and K is split, in parts of at least
+        512, until there are two a multiprocessor. Where the input comes in heads of `head` values,
+        a step is a head.
         """
         cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 32 * 32 else 16
         split = 1
-        while cols < 64 and split < 8 and -(-n // cols) * split < PROGRAMS and k >= 1024 * split:
+        while (
+            cols < 64 and split < 8 and -(-n // cols) * split < 2 * PROGRAMS and k >= 1024 * split
+        ):
             split *= 2
         return cls(cols, head or max(16, min(128, _power(k))), split=split)
 

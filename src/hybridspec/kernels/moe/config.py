@@ -35,8 +35,9 @@ class ExpertConfig:
 
 def router(experts: int, hidden: int) -> ProductConfig:
     """A router is small: what counts is that its weights are under way at once, and that the last
-    program has few parts to add. 17 tiles of 16 columns in 4 parts are 68 programs of two steps."""
-    return ProductConfig(16, max(16, min(256, _power(hidden) // 4)), split=4)
+    program has few parts to add. 17 tiles of 16 columns in 4 parts are 68 programs of two steps.
+    The last one holds 16 rows of experts in registers: 8 warps, two rows each."""
+    return ProductConfig(16, max(16, min(256, _power(hidden) // 4)), warps=8, split=4)
 
 
 def _power(n: int) -> int:

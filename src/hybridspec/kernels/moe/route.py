@@ -98,7 +98,6 @@ def _choose(  # type: ignore[no-untyped-def]
 
     x = tl.where(known, x, -float("inf"))
     left = _rank(x, wide, COUNT)
-    chosen = tl.zeros((HALVES, ROWS, LANES), tl.int1)
     top, total = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
     for i in tl.static_range(TOP):
         best = tl.max(tl.max(left, 0), 1)
@@ -107,10 +106,8 @@ def _choose(  # type: ignore[no-untyped-def]
             top = _value(best)
         total += tl.exp(_value(best) - top)
         tl.store(ids + row * TOP + i, first)
-        mine = wide == first[None, :, None]
-        chosen = chosen | mine
-        left = tl.where(mine, -0x7FFFFFFFFFFFFFFF, left)
-    chosen = chosen & real[None, :, None]
+        left = tl.where(wide == first[None, :, None], -0x7FFFFFFFFFFFFFFF, left)
+    chosen = (left == -0x7FFFFFFFFFFFFFFF) & real[None, :, None]
     share = tl.where(chosen, tl.exp(x - top[None, :, None]) / total[None, :, None], 0.0)
 
     used = tl.reshape(tl.max(chosen.to(tl.int32), 1), (COUNT,))

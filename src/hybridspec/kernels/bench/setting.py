@@ -1,0 +1,122 @@
+"""What a run of the kernels' bench is about: a model's shape, a device, a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hybridspec.kernels.bench.clock import Clock
+from hybridspec.model.config import TargetConfig
+
+EPS = 1e-6
+ROTATED = 220e6  # bytes of weights that calls in a row read: several times any second-level cache
+Call = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes that kernels see. `layers`: of the chain, all GDN; `stored`: sets of experts that
+    these take turns to read."""
+
+    hidden: int
+    key_heads: int
+    value_heads: int
+    dk: int
+    dv: int
+    experts: int
+    top: int
+    width: int
+    shared: int
+    vocabulary: int
+    layers: int
+    stored: int
+    distinct: tuple[int, ...]  # U to time
+
+    @property
+    def channels(self) -> int:
+        """C of the convolution."""
+        return 2 * self.key_heads * self.dk + self.value_heads * self.dv
+
+    @property
+    def joint(self) -> int:
+        """Rows of the joint GDN projection."""
+        return self.channels + self.value_heads * (self.dv + 2)
+
+    def config(self) -> TargetConfig:
+        """As far as a GDN mixer reads it; a small hidden size, for its projections are not run."""
+        return TargetConfig(
+            vocab_size=1, hidden_size=1, layer_types=("linear_attention",), num_attention_heads=1,
+            num_key_value_heads=1, head_dim=1, linear_num_key_heads=self.key_heads,
+            linear_num_value_heads=self.value_heads, linear_key_head_dim=self.dk,
+            linear_value_head_dim=self.dv, num_experts=1, num_experts_per_tok=1,
+            moe_intermediate_size=1, shared_expert_intermediate_size=1, rms_norm_eps=EPS,
+        )  # fmt: skip
+
+
+SHAPES = {
+    "35b": Shape(2048, 16, 32, 128, 128, 256, 8, 512, 512, 248320, 40, 8, (8, 25, 50, 100)),
+    # small enough for the interpreter: it shows that the bench itself works
+    "small": Shape(64, 2, 4, 32, 32, 12, 2, 16, 24, 96, 2, 1, (2, 5)),
+}
+
+
+@dataclass
+class Setting:
+    """One run: where, what and what was found. Records are dictionaries of plain values."""
+
+    shape: Shape
+    device: torch.device
+    dtype: torch.dtype
+    clock: Clock
+    early: bool
+    copied: float | None = None  # bytes a second of a copy, read and written
+    records: list[dict[str, Any]] = field(default_factory=list)
+    generator: torch.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.generator = torch.Generator(self.device).manual_seed(0)
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """Keywords of a wrapper."""
+        return {"early": self.early}
+
+    def normal(self, *shape: int, dtype: torch.dtype | None = None, size: float = 1.0) -> Tensor:
+        """Random numbers of standard deviation `size`, of the weights' dtype by default."""
+        made = torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
+        return made.normal_(0.0, size, generator=self.generator)
+
+    def weight(self, *shape: int) -> Tensor:
+        """A weight that keeps the size of what it multiplies."""
+        return self.normal(*shape, size=shape[-1] ** -0.5)
+
+    def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Memory of the weights' dtype by default, zero so that unused rows stay finite."""
+        return torch.zeros(shape, dtype=dtype or self.dtype, device=self.device)
+
+    def scalar(self, value: int) -> Tensor:
+        """A length on the device."""
+        return torch.tensor(value, dtype=torch.int32, device=self.device)
+
+    def copies(self, nbytes: float) -> int:
+        """How many weights of so many bytes take turns."""
+        return max(1, min(256, int(ROTATED // nbytes) + 1)) if self.device.type == "cuda" else 1
+
+    def timed(self, name: str, config: object, calls: Sequence[Call], nbytes: float) -> float:
+        """Time calls in a row, each of which reads `nbytes`, and keep the record; microseconds."""
+        us = self.clock(calls)
+        record = {"name": name, "config": str(config), "us": round(us, 2), "bytes": int(nbytes)}
+        record["tb_s"] = round(nbytes / us / 1e6, 3)
+        if self.copied:
+            record["of_copy"] = round(nbytes / us * 1e6 / self.copied, 3)
+        self.keep(record)
+        return us
+
+    def keep(self, record: dict[str, Any]) -> None:
+        """Keep a record and show it."""
+        self.records.append(record)
+        print("  ".join(f"{k} {v}" for k, v in record.items()), flush=True)
