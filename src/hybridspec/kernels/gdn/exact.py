@@ -44,10 +44,12 @@ def _verify(  # type: ignore[no-untyped-def]
         query = tl.load(q + (t * KH + key_head) * DK + col, mask=known, other=0.0)
         value = tl.load(v + (t * VH + head) * DV + row, mask=within, other=0.0)
         s, read = decay_and_read(s, tl.load(alpha + t * VH + head), key)
+        seen = tl.sum(s * query[None, :], 1)  # S q = (alpha S) q + z (k . q)
         z_t = tl.load(beta + t * VH + head) * (value - read)
         s = write(s, z_t, key)
         tl.store(z + (t * VH + head) * DV + row, z_t, mask=within)
-        tl.store(o + (t * VH + head) * DV + row, tl.sum(s * query[None, :], 1), mask=within)
+        o_t = tl.fma(z_t, tl.sum(key * query, 0), seen)
+        tl.store(o + (t * VH + head) * DV + row, o_t, mask=within)
 
 
 @triton.jit

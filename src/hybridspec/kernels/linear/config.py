@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 ROWS = 16  # of the tile: one tensor-core instruction, whatever the number of tokens
 GROUP = 16  # columns that share a sum of squares: the narrowest tile
+PART = 512  # of K, at least: a part's sums are written and read again
 PROGRAMS = 128  # wanted: one for each multiprocessor of an H200, about
 
 
@@ -27,16 +28,18 @@ class ProductConfig:
         Weights are read once, so the GPU needs enough programs with tens of KiB in flight each,
         and a program enough columns to outweigh the input's tile, which each reads for itself.
         Where 64 columns make too few programs, they become 32 and K is split, in parts of at least
-        512, until there are two a multiprocessor. Where the input comes in heads of `head` values,
-        a step is a head.
+        512, until there are two programs a multiprocessor. Where the input comes in heads of `head`
+        values, a step is a head.
         """
-        cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 32 * 32 else 16
-        split = 1
-        while (
-            cols < 64 and split < 8 and -(-n // cols) * split < 2 * PROGRAMS and k >= 1024 * split
-        ):
-            split *= 2
-        return cls(cols, head or max(16, min(128, _power(k))), split=split)
+        cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 1024 else 16
+        return cls(cols, head or max(16, min(128, _power(k))), split=_split(-(-n // cols), k))
+
+
+def _split(tiles: int, k: int) -> int:
+    parts = 1
+    while tiles * parts < 2 * PROGRAMS and k >= 2 * parts * PART and parts < 8:
+        parts *= 2
+    return parts if tiles < PROGRAMS else 1
 
 
 def _power(n: int) -> int:
