@@ -13,7 +13,7 @@ from hybridspec.kernels.linear.config import ProductConfig
 from hybridspec.kernels.linear.norm import Next, Normed, prepare
 from hybridspec.kernels.moe import experts, naive
 from hybridspec.kernels.moe.config import ExpertConfig
-from hybridspec.kernels.moe.route import Routed, route
+from hybridspec.kernels.moe.route import Routed, choose, route
 
 EPS = 1e-6
 TOLERANCE = 2e-6  # fp32: sums of some hundred products, each rounded to 6e-8
@@ -81,7 +81,7 @@ def run(c: Case, size: Size, length: int, cuts: Cuts | None = None) -> Outcome:
     cuts, device = cuts or Cuts(), c.x.device
     routed, space = routed_for(size, device), Workspace.empty(device)
     space.parts.fill_(NAN)
-    h = torch.full((len(routed.weights), 16, size.width), NAN, device=device)
+    h = torch.full((routed.places, 16, size.width), NAN, device=device)
     shared_h, y = torch.full((16, size.shared), NAN, device=device), torch.full_like(c.x, NAN)
     normed = left(c.x, c.factor).normed
     after = Next(c.factor, Normed(*(torch.full_like(t, NAN) for t in normed)))
@@ -131,13 +131,27 @@ def test_the_list_holds_each_expert_once_in_ascending_order(size, length, device
     count = int(routed.count)
     assert routed.distinct[:count].tolist() == distinct
     assert routed.before.tolist() == [sum(e < i for e in distinct) for i in range(size.count + 1)]
-    dense = torch.zeros(length, size.count, device=device).scatter_(1, ids, shares)
-    listed = dense[:, routed.distinct[:count].long()].T
-    assert torch.allclose(routed.weights[:count, :length], listed, rtol=1e-6)  # fp32 roundings
-    assert (routed.weights[:count, length:] == 0).all()
+    assert torch.allclose(routed.shares[:length], shares, rtol=1e-6)  # fp32 roundings
+    assert (routed.shares[length:] == 0).all()
     opening = routed.logits[:, -1].sigmoid()
     assert torch.allclose(routed.opening[:length], opening[:length], rtol=1e-6)  # likewise
     assert (routed.opening[length:] == 0).all()
+
+
+def test_choosing_again_for_fewer_tokens_is_routing_them_alone(device):
+    size, space = SIZES[1], Workspace.empty(device)
+    c, again = case(size, device), routed_for(size, device)
+    normed = left(c.x, c.factor).normed
+    lengths = [torch.tensor(n, dtype=torch.int32, device=device) for n in (12, 5)]
+    route(normed, EPS, c.w.router, lengths[0], again, space)
+    choose(lengths[1], again, space)
+    alone = routed_for(size, device)
+    route(normed, EPS, c.w.router, lengths[1], alone, space)
+    count = int(alone.count)
+    assert torch.equal(again.distinct[:count], alone.distinct[:count])
+    for name in ("shares", "opening", "before"):
+        assert torch.equal(getattr(again, name), getattr(alone, name)), name
+    assert not space.arrived.any()
 
 
 def test_ties_go_to_the_lowest_expert(device):

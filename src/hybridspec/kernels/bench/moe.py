@@ -40,7 +40,9 @@ def chosen(s: Setting, count: int) -> Routed:
     used[ids] = 1
     routed.distinct[:count] = ids.int()
     routed.before.copy_((used.cumsum(0) - used).int())
-    routed.weights.fill_(0.1)
+    turn = torch.arange(ROWS * s.shape.top, device=s.device) % count
+    routed.ids.copy_(ids[turn].view(ROWS, -1).int())
+    routed.shares.fill_(0.1)
     routed.opening.fill_(0.5)
     return routed
 
@@ -48,9 +50,8 @@ def chosen(s: Setting, count: int) -> Routed:
 def time_experts(s: Setting) -> None:
     """up and down by themselves, then the block: router, up, down, each at its default."""
     shape, w, after, space = s.shape, weights(s), left(s), Workspace.empty(s.device)
-    x, places = s.normal(16, shape.hidden), min(shape.experts, ROWS * shape.top)
-    h, shared_h = s.empty(places, 16, shape.width), s.empty(16, shape.shared)
-    scratch = Routed.empty(shape.experts, shape.top, s.device)
+    x, scratch = s.normal(16, shape.hidden), Routed.empty(shape.experts, shape.top, s.device)
+    h, shared_h = s.empty(scratch.places, 16, shape.width), s.empty(16, shape.shared)
     length = s.scalar(16)
     rest = w.shared_gate_up.nbytes
     for count in shape.distinct:

@@ -21,14 +21,14 @@ from hybridspec.kernels.linear.norm import Next, Normed, hand_on, load_squares, 
 
 @triton.jit
 def finish(  # type: ignore[no-untyped-def]
-    acc, y, y_row, residual, factor, scaled, squares, tile, N,
+    acc, y, y_row, residual, residual_row, factor, scaled, squares, tile, N,
     ADD: tl.constexpr, NEXT: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """Store a tile's sums [ROWS, COLS] on top of the residual and leave them for the next norm."""
     row, col = tl.arange(0, ROWS), tile * COLS + tl.arange(0, COLS)
     within = (col < N)[None, :]
     if ADD:
-        at = residual + row[:, None] * N + col[None, :]
+        at = residual + row[:, None] * residual_row + col[None, :]
         acc += tl.load(at, mask=within, other=0.0).to(tl.float32)
     stored = acc.to(y.dtype.element_ty)
     tl.store(y + row[:, None].to(tl.int64) * y_row + col[None, :], stored, mask=within)
@@ -80,7 +80,8 @@ def _walk_heads(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _product(  # type: ignore[no-untyped-def]
-    x, w, y, y_row, squares, residual, factor, scaled, next_squares, parts, arrived, eps, N, K,
+    x, w, y, y_row, squares, residual, residual_row, factor, scaled, next_squares, parts, arrived,
+    eps, N, K,
     NORM: tl.constexpr, BLOCKS: tl.constexpr, SUMS: tl.constexpr, ADD: tl.constexpr,
     NEXT: tl.constexpr, SPLIT: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
     DEPTH: tl.constexpr, EARLY: tl.constexpr,
@@ -103,8 +104,8 @@ def _product(  # type: ignore[no-untyped-def]
     if SPLIT == 1:
         if NORM:
             acc = acc * scale_of(sums, K, eps)[:, None]
-        finish(acc, y, y_row, residual, factor, scaled, next_squares, tile, N, ADD, NEXT,
-               ROWS, COLS)  # fmt: skip
+        finish(acc, y, y_row, residual, residual_row, factor, scaled, next_squares, tile, N, ADD,
+               NEXT, ROWS, COLS)  # fmt: skip
     else:
         within = tl.arange(0, ROWS)[:, None] * COLS + tl.arange(0, COLS)[None, :]
         size: tl.constexpr = ROWS * COLS
@@ -116,8 +117,8 @@ def _product(  # type: ignore[no-untyped-def]
                 acc += tl.load(base + i * size, cache_modifier=".cg")
             if NORM:
                 acc = acc * scale_of(sums, K, eps)[:, None]
-            finish(acc, y, y_row, residual, factor, scaled, next_squares, tile, N, ADD, NEXT,
-                   ROWS, COLS)  # fmt: skip
+            finish(acc, y, y_row, residual, residual_row, factor, scaled, next_squares, tile, N,
+                   ADD, NEXT, ROWS, COLS)  # fmt: skip
 
 
 def product(
@@ -128,8 +129,8 @@ def product(
     """y = x w^T, on top of `residual` where there is one.
 
     Args:
-        x: [16, K], of w's dtype. w: [N, K] fp32, fp16 or bf16. All contiguous but y.
-        y: [16, N], written; rows may lie apart. residual: [16, N]; may be y itself.
+        x: [16, K], of w's dtype. w: [N, K] fp32, fp16 or bf16. Both contiguous.
+        y: [16, N], written. residual: [16, N]; may be y itself. Their rows may lie apart.
         after: the norm that y goes into, if any.
         workspace: for a K split over several programs; without one it is not split.
         early: as in `kernels/early.py`.
@@ -183,8 +184,8 @@ def _launch(
         workspace.check(tiles * split * ROWS * c.cols, tiles)
     sums = triton.cdiv(triton.cdiv(k, c.depth), split) * blocks or triton.cdiv(k, GROUP)
     _product[(tiles, split)](
-        x, w, y, y.stride(0), squares, residual, *(after.pointers() if after else (None,) * 3),
-        *(workspace or (None, None)), eps, n, k, norm, blocks, triton.next_power_of_2(sums),
+        x, w, y, y.stride(0), squares, residual, 0 if residual is None else residual.stride(0),
+        *(after.pointers() if after else (None,) * 3), *(workspace or (None, None)), eps, n, k, norm, blocks, triton.next_power_of_2(sums),
         residual is not None, after is not None, split, ROWS, c.cols, c.depth, early,
         num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip

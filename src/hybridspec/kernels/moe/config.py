@@ -33,11 +33,31 @@ class ExpertConfig:
                    groups=groups)  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class TileConfig:
+    """Of grouped products of many rows: rows and cols of a tile (of gate and up together, where
+    there are both), depth of a step."""
+
+    rows: int
+    cols: int
+    depth: int
+    warps: int = 4
+    stages: int = 3
+
+    @classmethod
+    def choose(cls, rows: int, groups: int, nbytes: int) -> TileConfig:
+        """Rows for a mean group, so that few of a tile stay empty: 128 for the 256 rows of 8,192
+        tokens and 256 experts. A step is 128 bytes of a row, so three stages of 128 x 128 are 96
+        KiB: as much as a card with 99 KiB takes."""
+        size = max(16, min(128, _power(rows // max(1, groups))))
+        return cls(size, 128, 128 // nbytes, warps=8 if size == 128 else 4)
+
+
 def router(experts: int, hidden: int) -> ProductConfig:
-    """A router is small: what counts is that its weights are under way at once, and that the last
-    program has few parts to add. 17 tiles of 16 columns in 4 parts are 68 programs of two steps.
-    The last one holds 16 rows of experts in registers: 8 warps, two rows each."""
-    return ProductConfig(16, max(16, min(256, _power(hidden) // 4)), warps=8, split=4)
+    """A router is small: what counts is that its weights are under way at once. 17 tiles of 16
+    columns in 8 parts are 136 programs of one step."""
+    depth = max(16, min(256, _power(hidden) // 8))
+    return ProductConfig(16, depth, split=max(1, min(8, hidden // depth)))
 
 
 def _power(n: int) -> int:

@@ -21,10 +21,19 @@ from hybridspec.kernels.moe.route import Routed
 
 
 @triton.jit
+def _share(ids, shares, expert, TOP, TOPS: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Each token's weight of an expert: 0 where it was not chosen."""
+    row, turn = tl.arange(0, ROWS), tl.arange(0, TOPS)
+    at, known = row[:, None] * TOP + turn[None, :], (turn < TOP)[None, :]
+    chosen = tl.load(ids + at, mask=known, other=-1) == expert
+    return tl.sum(tl.where(chosen, tl.load(shares + at, mask=known, other=0.0), 0.0), 1)
+
+
+@triton.jit
 def _up(  # type: ignore[no-untyped-def]
-    x, squares, eps, gate_up, shared_gate_up, distinct, before, weights, opening, h, shared_h,
-    E, K, WIDTH, SHARED,
-    SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    x, squares, eps, gate_up, shared_gate_up, ids, shares, opening, distinct, before, h, shared_h,
+    E, K, WIDTH, SHARED, TOP,
+    TOPS: tl.constexpr, SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
     take_turn(EARLY)
@@ -35,16 +44,16 @@ def _up(  # type: ignore[no-untyped-def]
     width = tl.where(shared, SHARED, WIDTH)
     if tl.program_id(0) * COLS >= width:
         return
-    base, target, shares = shared_gate_up, shared_h, opening
-    if not shared:
-        base = gate_up + tl.load(distinct + place).to(tl.int64) * 2 * WIDTH * K
-        target = h + place.to(tl.int64) * ROWS * WIDTH
-        shares = weights + place * ROWS
     row, inner = tl.arange(0, ROWS), tl.arange(0, DEPTH)
+    base, target, share = shared_gate_up, shared_h, tl.load(opening + row)
+    if not shared:
+        expert = tl.load(distinct + place)
+        base = gate_up + expert.to(tl.int64) * 2 * WIDTH * K
+        target = h + place.to(tl.int64) * ROWS * WIDTH
+        share = _share(ids, shares, expert, TOP, TOPS, ROWS)
     col = tl.program_id(0) * COLS + tl.arange(0, COLS)
     within = (col < width)[:, None]
-    share = tl.load(shares + row)  # these two are used after the loop
-    sums = load_squares(squares, K, SUMS, ROWS)
+    sums = load_squares(squares, K, SUMS, ROWS)  # used after the loop
     g, u = tl.zeros((ROWS, COLS), tl.float32), tl.zeros((ROWS, COLS), tl.float32)
     for start in range(0, K, DEPTH):
         at = start + inner
@@ -102,8 +111,8 @@ def _sum_group(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _down(  # type: ignore[no-untyped-def]
-    h, shared_h, down, shared_down, distinct, before, x, y, factor, scaled, squares, parts,
-    arrived, E, K, WIDTH, SHARED,
+    h, shared_h, down, shared_down, distinct, before, x, x_row, y, y_row, factor, scaled, squares,
+    parts, arrived, E, K, WIDTH, SHARED,
     NEXT: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
     DEPTH: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
@@ -126,7 +135,7 @@ def _down(  # type: ignore[no-untyped-def]
             there = tl.full((ROWS, COLS), 1, tl.int32) * (stop - start) > 0  # else never written
             part = base + (1 + i) * size
             acc += tl.load(part, mask=there, other=0.0, cache_modifier=".cg")
-        finish(acc, y, K, x, factor, scaled, squares, tile, K, True, NEXT, ROWS, COLS)
+        finish(acc, y, y_row, x, x_row, factor, scaled, squares, tile, K, True, NEXT, ROWS, COLS)
 
 
 def up(
@@ -144,10 +153,10 @@ def up(
     experts, k, i = w.down.shape
     s = w.shared_down.shape[1]
     c = config or ExpertConfig.up(max(i, s), k)
-    _up[(triton.cdiv(max(i, s), c.cols), 1 + routed.weights.shape[0])](
-        *x, eps, w.gate_up, w.shared_gate_up, routed.distinct, routed.before, routed.weights,
-        routed.opening, h, shared_h, experts, k, i, s,
-        triton.next_power_of_2(x.squares.shape[0]), ROWS, c.cols, c.depth, early,
+    top = routed.ids.shape[1]
+    _up[(triton.cdiv(max(i, s), c.cols), 1 + routed.places)](
+        *x, eps, w.gate_up, w.shared_gate_up, *routed[1:], h, shared_h, experts, k, i, s, top,
+        triton.next_power_of_2(top), triton.next_power_of_2(x.squares.shape[0]), ROWS, c.cols, c.depth, early,
         num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip
 
@@ -163,7 +172,7 @@ def down(
     token's sum does not depend on which other experts there are.
 
     Args:
-        x: [16, K], the residual stream itself. y: [16, K], written; may be x.
+        x: [16, K], the residual stream itself. y: [16, K], written; may be x. Rows may lie apart.
         after: the norm that y goes into, if any.
         The rest as in `up`.
     """
@@ -172,8 +181,8 @@ def down(
     tiles = triton.cdiv(k, c.cols)
     workspace.check(tiles * (1 + c.groups) * ROWS * c.cols, tiles)
     _down[(tiles, 1 + c.groups)](
-        h, shared_h, w.down, w.shared_down, routed.distinct, routed.before, x, y,
-        *(after.pointers() if after else (None,) * 3), *workspace, experts, k, i,
+        h, shared_h, w.down, w.shared_down, routed.distinct, routed.before, x, x.stride(0), y,
+        y.stride(0), *(after.pointers() if after else (None,) * 3), *workspace, experts, k, i,
         w.shared_down.shape[1], after is not None, c.groups, ROWS, c.cols, c.depth, early,
         num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip

@@ -1,6 +1,7 @@
-"""Router, top-k and the list of distinct experts in one Triton kernel.
+"""Router, top-k and the list of distinct experts, as two launches.
 
-Every program computes a part of the logits; the last to arrive adds the parts and chooses.
+The logits are a product like others. Then one program a token chooses its experts, and the last of
+the sixteen to arrive lists the distinct ones.
 """
 
 from __future__ import annotations
@@ -15,39 +16,44 @@ from torch import Tensor
 from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.last import Workspace, is_last
 from hybridspec.kernels.linear.config import ROWS, ProductConfig
-from hybridspec.kernels.linear.norm import Normed, load_squares, scale_of
-from hybridspec.kernels.linear.product import walk
+from hybridspec.kernels.linear.norm import Normed
+from hybridspec.kernels.linear.product import norm_product
 from hybridspec.kernels.moe import config as cuts
+
+WORD = 32  # experts of one word of the set that tokens leave theirs in
 
 
 class Routed(NamedTuple):
     """The experts of a pass, on the device, for U distinct ones among at most 16 k.
 
     logits [16, E + 1] fp32 of every row; the last column is the shared expert's gate.
-    ids [16, k] int32: of each token, likeliest first. distinct [16 k + 1] int32: ascending, in the
-    first U places; the place beyond the last is there to be read. before [E + 1] int32: how many
-    distinct experts have a lower id; the last is U. weights [16 k, 16] fp32: of the expert in each
-    place for each token; 0 where it was not chosen, and for tokens beyond the length. opening [16]
-    fp32: the shared expert's weight, 0 beyond the length.
+    ids [16, k] int32: of each token, likeliest first. shares [16, k] fp32: their weights, 0 for
+    tokens beyond the length. opening [16] fp32: the shared expert's weight, 0 beyond the length.
+    distinct [16 k + 1] int32: ascending, in the first U places; the place beyond the last is there
+    to be read. before [E + 1] int32: how many distinct experts have a lower id; the last is U.
     """
 
     logits: Tensor
     ids: Tensor
+    shares: Tensor
+    opening: Tensor
     distinct: Tensor
     before: Tensor
-    weights: Tensor
-    opening: Tensor
 
     @classmethod
     def empty(cls, experts: int, k: int, device: torch.device | str) -> Routed:
         """Memory for a model with so many experts, k a token."""
-        most = min(experts, ROWS * k)
         whole = {"dtype": torch.int32, "device": device}
         return cls(
             torch.empty(ROWS, experts + 1, device=device), torch.empty(ROWS, k, **whole),
-            torch.zeros(most + 1, **whole), torch.empty(experts + 1, **whole),
-            torch.empty(most, ROWS, device=device), torch.empty(ROWS, device=device),
+            torch.empty(ROWS, k, device=device), torch.empty(ROWS, device=device),
+            torch.zeros(min(experts, ROWS * k) + 1, **whole), torch.empty(experts + 1, **whole),
         )  # fmt: skip
+
+    @property
+    def places(self) -> int:
+        """Most distinct experts that there can be."""
+        return len(self.distinct) - 1
 
     @property
     def count(self) -> Tensor:
@@ -72,74 +78,52 @@ def _value(rank):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _choose(  # type: ignore[no-untyped-def]
-    parts, sums, eps, length, logits, ids, distinct, before, weights, opening, E, K,
-    TOP: tl.constexpr, SPLIT: tl.constexpr, WIDE: tl.constexpr, HALVES: tl.constexpr,
-    LANES: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """From parts [SPLIT, ROWS, WIDE] to everything in `Routed`. Tiles are [HALVES, ROWS, LANES]: a
-    row lies in one warp, so that a reduction over it needs no barrier."""
-    COUNT: tl.constexpr = HALVES * LANES
-    row, expert = tl.arange(0, ROWS), tl.arange(0, COUNT)
-    wide = tl.reshape(expert, (HALVES, 1, LANES))
-    at = row[None, :, None] * WIDE + wide
-    known = tl.broadcast_to(wide < E, (HALVES, ROWS, LANES))
-    scale = scale_of(sums, K, eps)
-    x, gate = tl.zeros((HALVES, ROWS, LANES), tl.float32), tl.zeros((ROWS,), tl.float32)
-    for i in tl.static_range(SPLIT):
-        part = parts + i * (ROWS * WIDE)
-        x += tl.load(part + at, mask=known, other=0.0, cache_modifier=".cg")
-        gate += tl.load(part + row * WIDE + E, cache_modifier=".cg")
-    x, gate = x * scale[None, :, None], gate * scale
-    real = row < tl.load(length)
-    tl.store(logits + row[None, :, None] * (E + 1) + wide, x, mask=known)
-    tl.store(logits + row * (E + 1) + E, gate)
-    tl.store(opening + row, tl.where(real, 1.0 / (1.0 + tl.exp(-gate)), 0.0))
-
-    x = tl.where(known, x, -float("inf"))
-    left = _rank(x, wide, COUNT)
-    top, total = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
-    for i in tl.static_range(TOP):
-        best = tl.max(tl.max(left, 0), 1)
-        first = COUNT - 1 - best.to(tl.int32)  # the low half
-        if i == 0:
-            top = _value(best)
-        total += tl.exp(_value(best) - top)
-        tl.store(ids + row * TOP + i, first)
-        left = tl.where(wide == first[None, :, None], -0x7FFFFFFFFFFFFFFF, left)
-    chosen = (left == -0x7FFFFFFFFFFFFFFF) & real[None, :, None]
-    share = tl.where(chosen, tl.exp(x - top[None, :, None]) / total[None, :, None], 0.0)
-
-    used = tl.reshape(tl.max(chosen.to(tl.int32), 1), (COUNT,))
+def _list(words, distinct, before, E, COUNT: tl.constexpr, WORD: tl.constexpr):  # type: ignore[no-untyped-def]
+    """From the set of experts to the list; the set is empty again."""
+    expert = tl.arange(0, COUNT)
+    word = tl.load(words + expert // WORD, cache_modifier=".cg")
+    used = (word >> (expert % WORD)) & 1
     place = tl.cumsum(used, 0) - used
     tl.store(before + expert, place, mask=expert < E)
     tl.store(before + E, tl.sum(used, 0))
     tl.store(distinct + place, expert, mask=used > 0)
-    place, listed = tl.reshape(place, (HALVES, 1, LANES)), tl.reshape(used, (HALVES, 1, LANES))
-    tl.store(weights + place * ROWS + row[None, :, None], share, mask=listed > 0)
+    tl.debug_barrier()  # every thread has read the set
+    tl.store(words + tl.arange(0, COUNT // WORD), tl.zeros((COUNT // WORD,), tl.int32))
 
 
 @triton.jit
-def _route(  # type: ignore[no-untyped-def]
-    x, squares, eps, router, parts, arrived, length, logits, ids, distinct, before, weights,
-    opening, E, K,
-    TOP: tl.constexpr, TILES: tl.constexpr, SPLIT: tl.constexpr, SUMS: tl.constexpr,
-    HALVES: tl.constexpr, LANES: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
-    DEPTH: tl.constexpr, EARLY: tl.constexpr,
+def _choose(  # type: ignore[no-untyped-def]
+    logits, length, ids, shares, opening, distinct, before, arrived, E,
+    TOP: tl.constexpr, TOPS: tl.constexpr, COUNT: tl.constexpr, WORD: tl.constexpr,
+    ROWS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     take_turn(EARLY)
-    tile, part = tl.program_id(0), tl.program_id(1)
-    WIDE: tl.constexpr = TILES * COLS
-    mine = tl.cdiv(tl.cdiv(K, DEPTH), SPLIT) * DEPTH
-    start = part * mine
-    acc = walk(x, router, tile, start, tl.minimum(start + mine, K), E + 1, K, ROWS, COLS, DEPTH)
-    row, col = part * ROWS + tl.arange(0, ROWS), tile * COLS + tl.arange(0, COLS)
-    at = row[:, None] * WIDE + col[None, :]
-    tl.store(parts + at, acc)
-    if is_last(arrived, TILES * SPLIT):
-        sums = load_squares(squares, K, SUMS, ROWS)
-        _choose(parts, sums, eps, length, logits, ids, distinct, before, weights, opening, E, K,
-                TOP, SPLIT, WIDE, HALVES, LANES, ROWS)  # fmt: skip
+    row, expert, turn = tl.program_id(0), tl.arange(0, COUNT), tl.arange(0, TOPS)
+    real = row < tl.load(length)
+    logits += row * (E + 1)
+    x = tl.load(logits + expert, mask=expert < E, other=-float("inf"))
+    gate = tl.load(logits + E)
+    tl.store(opening + row, tl.where(real, 1.0 / (1.0 + tl.exp(-gate)), 0.0))
+
+    left = _rank(x, expert, COUNT)
+    best_ids, values = tl.zeros((TOPS,), tl.int32), tl.full((TOPS,), -float("inf"), tl.float32)
+    for i in tl.static_range(TOP):
+        best = tl.max(left, 0)
+        first = COUNT - 1 - best.to(tl.int32)  # the low half
+        best_ids = tl.where(turn == i, first, best_ids)
+        values = tl.where(turn == i, _value(best), values)
+        left = tl.where(expert == first, -0x7FFFFFFFFFFFFFFF, left)
+    share = tl.exp(values - tl.max(values, 0))
+    share = tl.where(real, share / tl.sum(share, 0), 0.0)
+    tl.store(ids + row * TOP + turn, best_ids, mask=turn < TOP)
+    tl.store(shares + row * TOP + turn, share, mask=turn < TOP)
+
+    chosen = (left == -0x7FFFFFFFFFFFFFFF) & real
+    bits = tl.where(chosen, 1 << (expert % WORD), 0)
+    word = tl.sum(tl.reshape(bits, (COUNT // WORD, WORD)), 1)
+    tl.atomic_or(arrived + 1 + tl.arange(0, COUNT // WORD), word)
+    if is_last(arrived, ROWS):
+        _list(arrived + 1, distinct, before, E, COUNT, WORD)
 
 
 def route(
@@ -155,14 +139,19 @@ def route(
         routed: written.
         early: as in `kernels/early.py`.
     """
-    rows, k = router.shape
-    experts, top = rows - 1, routed.ids.shape[1]
-    c = config or cuts.router(experts, k)
-    tiles, lanes = triton.cdiv(rows, c.cols), min(128, triton.next_power_of_2(experts))
-    workspace.check(c.split * ROWS * tiles * c.cols, 1)
-    _route[(tiles, c.split)](
-        *x, eps, router, *workspace, length, *routed, experts, k, top, tiles, c.split,
-        triton.next_power_of_2(x.squares.shape[0]), triton.next_power_of_2(experts) // lanes, lanes,
-        ROWS, c.cols, c.depth, early, num_warps=c.warps, num_stages=c.stages,
+    c = config or cuts.router(router.shape[0] - 1, router.shape[1])
+    norm_product(x, eps, router, routed.logits, workspace, c, early=early)
+    choose(length, routed, workspace, early=early)
+
+
+def choose(length: Tensor, routed: Routed, workspace: Workspace, *, early: bool = False) -> None:
+    """As `route`, from `routed.logits`: what Stage 1 does when it takes fewer tokens than Stage 0
+    looked at."""
+    experts, top = routed.logits.shape[1] - 1, routed.ids.shape[1]
+    count = max(WORD, triton.next_power_of_2(experts))
+    workspace.check(0, 1 + count // WORD)
+    _choose[(ROWS,)](
+        routed.logits, length, *routed[1:], workspace.arrived, experts, top,
+        triton.next_power_of_2(top), count, WORD, ROWS, early, num_warps=1,
         enable_fp_fusion=False, **options(early),
     )  # fmt: skip
