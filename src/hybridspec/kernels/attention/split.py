@@ -1,0 +1,263 @@
+"""Attention of at most 16 rows over a cache, cut along the cache: one launch.
+
+A program goes through one split of one key head's rows for one tile of queries (some rows, with all
+the heads that share the key head) and leaves a part: sums, and the softmax's maximum and total. The
+last of a group of splits adds the group's parts in order, the last group those of the groups, and
+stores the result, gated. Splits lie at fixed rows of the cache, and what a row does not see adds
+exactly 0 to it; so its bits depend neither on the number of rows nor on how they came in rounds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from hybridspec.kernels.attention.config import AttentionConfig, Cut, Sight, power
+from hybridspec.kernels.early import options, take_turn
+from hybridspec.kernels.last import Workspace, is_last
+
+CHUNK = 16  # rows of a tile that are added at a time, in registers
+
+
+@triton.jit
+def _count(rows, RUNGS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """How many splits begin before this row."""
+    count = rows * 0
+    for i in tl.static_range(len(RUNGS)):
+        past = rows - RUNGS[i][1]
+        count = tl.where(past > 0, RUNGS[i][0] + tl.cdiv(past, RUNGS[i][2]), count)
+    return count
+
+
+@triton.jit
+def _start(split, RUNGS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The first row of a split."""
+    start = split * 0
+    for i in tl.static_range(len(RUNGS)):
+        past = split - RUNGS[i][0]
+        start = tl.where(past >= 0, RUNGS[i][1] + past * RUNGS[i][2], start)
+    return start
+
+
+@triton.jit
+def _finite(top):  # type: ignore[no-untyped-def]
+    """A maximum to subtract: -inf, where nothing was seen, would give inf - inf."""
+    return tl.where(top == -float("inf"), 0.0, top)
+
+
+@triton.jit
+def _walk(  # type: ignore[no-untyped-def]
+    q, keys, values, t, head, valid, first, end, start, stop, rows, scale,
+    H: tl.constexpr, D: tl.constexpr, RING: tl.constexpr, WINDOW: tl.constexpr,
+    CAUSAL: tl.constexpr, M: tl.constexpr, KEYS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """Rows start to stop: maximum [M] of the scores times log2 e, total [M], sums [M, COLS]."""
+    col = tl.arange(0, COLS)[None, :]
+    known = col < D
+    query = tl.load(q + (t * H + head)[:, None] * D + col, mask=valid[:, None] & known, other=0.0)
+    top, total = tl.full((M,), -float("inf"), tl.float32), tl.zeros((M,), tl.float32)
+    acc = tl.zeros((M, COLS), tl.float32)
+    for begin in range(start, stop, KEYS):
+        row = begin + tl.arange(0, KEYS)
+        held = row < rows
+        at = row[:, None] * D + col
+        key = tl.load(keys + at, mask=held[:, None] & known, other=0.0)
+        scores = tl.dot(query, tl.trans(key), input_precision="ieee") * scale
+        place = row
+        if RING > 0:  # the newest position congruent to the row
+            place = row + (end - 1 - row) // RING * RING
+        age = (first + t)[:, None] - place[None, :]
+        seen = tl.broadcast_to(held[None, :], (M, KEYS))
+        if CAUSAL:
+            seen = seen & (age >= 0)
+        if WINDOW > 0:
+            seen = seen & (age < WINDOW)
+        scores = tl.where(seen, scores, -float("inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        base = _finite(higher)
+        p = tl.exp2(scores - base[:, None])
+        keep = tl.exp2(top - base)
+        total = tl.fma(total, keep, tl.sum(p, 1))
+        value = tl.load(values + at, mask=held[:, None] & known, other=0.0)
+        acc = tl.dot(p.to(value.dtype), value, acc * keep[:, None], input_precision="ieee")
+        top = higher
+    return top, total, acc
+
+
+@triton.jit
+def _add(  # type: ignore[no-untyped-def]
+    parts, stats, slot, count, m, valid,
+    M: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """The rows m of `count` parts from a slot on, added in order: maximum, total, sums."""
+    col = tl.arange(0, COLS)[None, :]
+    part = tl.arange(0, COUNT)
+    at = stats + (slot + part)[:, None] * (2 * M) + m[None, :]
+    mask = (part < count)[:, None] & valid[None, :]
+    top = tl.max(tl.load(at, mask=mask, other=-float("inf"), cache_modifier=".cg"), 0)
+    base = _finite(top)
+    total = base * 0.0
+    acc = tl.zeros((m.shape[0], COLS), tl.float32)
+    for i in tl.range(count, loop_unroll_factor=4):
+        own = stats + (slot + i) * (2 * M) + m
+        part_top = tl.load(own, mask=valid, other=-float("inf"), cache_modifier=".cg")
+        part_total = tl.load(own + M, mask=valid, other=0.0, cache_modifier=".cg")
+        sums = parts + ((slot + i) * M + m)[:, None] * COLS + col
+        part_acc = tl.load(sums, mask=valid[:, None], other=0.0, cache_modifier=".cg")
+        share = tl.exp2(part_top - base)
+        total = tl.fma(share, part_total, total)
+        acc = tl.fma(tl.broadcast_to(share[:, None], part_acc.shape), part_acc, acc)
+    return top, total, acc
+
+
+@triton.jit
+def _leave(parts, stats, slot, m, valid, top, total, acc, M: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store rows m of a part."""
+    at = parts + (slot * M + m)[:, None] * COLS + tl.arange(0, COLS)[None, :]
+    tl.store(at, acc, mask=valid[:, None])
+    own = stats + slot * (2 * M) + m
+    tl.store(own, top, mask=valid)
+    tl.store(own + M, total, mask=valid)
+
+
+@triton.jit
+def _merge(  # type: ignore[no-untyped-def]
+    parts, stats, slot, count, to, rows, tile, kv, H: tl.constexpr, KV: tl.constexpr,
+    M: tl.constexpr, SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
+    CHUNK: tl.constexpr,
+):  # fmt: skip
+    """`count` parts from a slot on become one, in the slot `to`."""
+    for chunk in range(tl.cdiv(rows * SHARED, CHUNK)):
+        m = chunk * CHUNK + tl.arange(0, CHUNK)
+        valid = (m // SHARED < rows) & (m % SHARED < H // KV)
+        top, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
+        _leave(parts, stats, to, m, valid, top, total, acc, M, COLS)
+
+
+@triton.jit
+def _finish(  # type: ignore[no-untyped-def]
+    parts, stats, slot, count, out, gate, gate_row, rows, tile, kv,
+    H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, GATED: tl.constexpr, M: tl.constexpr,
+    SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """The result of a tile from `count` parts: gated, and 0 in its rows beyond the first `rows`."""
+    col = tl.arange(0, COLS)[None, :]
+    for chunk in range(M // CHUNK):
+        m = chunk * CHUNK + tl.arange(0, CHUNK)
+        t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
+        there = (m % SHARED < H // KV)[:, None] & (col < D)
+        to = out + (t * H + head)[:, None] * D + col
+        o = tl.zeros((CHUNK, COLS), tl.float32)
+        if chunk * CHUNK < rows * SHARED:
+            valid = (m // SHARED < rows) & (m % SHARED < H // KV)
+            top, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
+            o = acc / tl.where(valid, total, 1.0)[:, None]
+            if GATED:
+                at = gate + (t * gate_row)[:, None] + (2 * head + 1)[:, None] * D + col
+                g = tl.load(at, mask=valid[:, None] & (col < D), other=0.0).to(tl.float32)
+                o = o / (1.0 + tl.exp(-g))
+        tl.store(to, o.to(out.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _attend(  # type: ignore[no-untyped-def]
+    q, gate, gate_row, keys, values, head_stride, position, length, out, parts, arrived, scale,
+    H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, RING: tl.constexpr, WINDOW: tl.constexpr,
+    CAUSAL: tl.constexpr, GATED: tl.constexpr, RUNGS: tl.constexpr, SPLITS: tl.constexpr,
+    GROUP: tl.constexpr, GROUPS: tl.constexpr, COUNT: tl.constexpr, M: tl.constexpr,
+    SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr, COLS: tl.constexpr,
+    CHUNK: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    tile, kv, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    first, w = tl.load(position), tl.load(length)
+    end = first + w
+    held = end
+    if RING > 0:
+        held = tl.minimum(end, RING)
+    take_turn(EARLY)
+    count = _count(held, RUNGS)
+    mine = w - tile * (M // SHARED)  # rows of this tile and of those behind it
+    one = kv * TILES + tile
+    slot = one * (SPLITS + GROUPS)
+    stats = parts + KV * TILES * (SPLITS + GROUPS) * M * COLS
+    if mine > 0:
+        if split < count:
+            rows = tl.minimum(mine, M // SHARED)
+            m = tl.arange(0, M)
+            t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
+            valid = (m // SHARED < rows) & (m % SHARED < H // KV)
+            at = kv.to(tl.int64) * head_stride
+            start = _start(split, RUNGS)
+            stop = tl.minimum(_start(split + 1, RUNGS), held)
+            top, total, acc = _walk(
+                q, keys + at, values + at, t, head, valid, first, end, start, stop, held, scale,
+                H, D, RING, WINDOW, CAUSAL, M, KEYS, COLS,
+            )  # fmt: skip
+            _leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
+            group, groups = split // GROUP, tl.cdiv(count, GROUP)
+            base, members = slot + group * GROUP, tl.minimum(GROUP, count - group * GROUP)
+            counters = arrived + one * (GROUPS + 1)
+            last = is_last(counters + group, members)
+            if last & (groups > 1):
+                to = slot + SPLITS + group
+                _merge(parts, stats, base, members, to, rows, tile, kv, H, KV, M, SHARED, COLS,
+                       COUNT, CHUNK)  # fmt: skip
+                last = is_last(counters + GROUPS, groups)
+                base, members = slot + SPLITS, groups
+            if last:
+                _finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
+                        H, KV, D, GATED, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
+    elif split == 0:
+        m = tl.arange(0, M)
+        to = out + ((tile * (M // SHARED) + m // SHARED) * H + kv * (H // KV) + m % SHARED) * D
+        col = tl.arange(0, COLS)[None, :]
+        zero = tl.zeros((M, COLS), out.dtype.element_ty)
+        tl.store(to[:, None] + col, zero, mask=(m % SHARED < H // KV)[:, None] & (col < D))
+
+
+def attend(
+    q: Tensor, gate: Tensor | None, keys: Tensor, values: Tensor, position: Tensor, length: Tensor,
+    out: Tensor, workspace: Workspace, config: AttentionConfig | None = None, *,
+    sight: Sight = Sight(), early: bool = False,
+) -> None:  # fmt: skip
+    """Attention of `length` rows over a cache that already holds their own keys.
+
+    Args:
+        q: [16, H, D] of the cache's dtype, normed and rotated, contiguous.
+        gate: [16, R], rows of the joint projection that begin with q and gate of every head
+            [H, 2 D]; rows may lie apart. None: no gate.
+        keys, values: [KV, rows, D], alike; key heads may lie apart.
+        position, length: [] int32 on the device, P and w <= 16.
+        out: [16, H D], written: rows beyond the length are 0.
+        workspace: of at least `room`.
+        sight: what a row sees.
+        early: as in `kernels/early.py`; position and length must then not be what the kernel just
+            before writes.
+    """
+    heads, size = q.shape[1:]
+    kv, rows = keys.shape[:2]
+    if values.stride() != keys.stride() or keys.stride()[1:] != (size, 1):
+        raise ValueError("Keys and values must lie alike, their rows one behind the other.")
+    c = config or AttentionConfig.choose(heads, kv, size)
+    cut = Cut.of(c, heads, kv, size, rows)
+    workspace.check(*cut.room())
+    _attend[(cut.tiles, kv, cut.splits)](
+        q, gate, 0 if gate is None else gate.stride(0), keys, values, keys.stride(0), position,
+        length, out, *workspace, size**-0.5 * math.log2(math.e), heads, kv, size,
+        rows if sight.ring else 0, sight.window, sight.causal, gate is not None, c.rungs(),
+        cut.splits, c.group, cut.groups, power(max(c.group, cut.groups)), cut.tile, cut.shared,
+        cut.tiles, c.keys, cut.cols, CHUNK, early,
+        num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
+    )  # fmt: skip
+
+
+def room(
+    heads: int, kv: int, size: int, rows: int, config: AttentionConfig | None = None
+) -> tuple[int, int]:
+    """Parts and counters that a workspace needs for a cache of so many rows:
+    `Workspace.empty(device, *room(...))`."""
+    c = config or AttentionConfig.choose(heads, kv, size)
+    return Cut.of(c, heads, kv, size, rows).room()
