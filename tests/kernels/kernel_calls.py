@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from hybridspec.kernels.gdn import block, exact, fused
+from hybridspec.kernels.gdn import baselines, block, exact, fused
+from hybridspec.kernels.gdn.baselines import Ring
 from hybridspec.kernels.gdn.config import GDNConfig
 from hybridspec.kernels.last import Workspace
 from hybridspec.kernels.linear import product
@@ -25,6 +26,7 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def gdn(key_heads: int, value_heads: int, dk: int, dv: int) -> None:
+    sizes = (key_heads, value_heads, dk, dv)
     q, k = empty(16, key_heads, dk), empty(16, key_heads, dk)
     v, o, z = (empty(16, value_heads, dv) for _ in range(3))
     beta, alpha = empty(16, value_heads), empty(16, value_heads)
@@ -38,6 +40,12 @@ def gdn(key_heads: int, value_heads: int, dk: int, dv: int) -> None:
     squares = empty(16, value_heads, fused.blocks(dv))
     fused.verify(raw[0], gates, state[0], v.to(HALF), squares, z, k, alpha, length)
     fused.advance(raw, channels, length)
+    states, ring = empty(30, 16, value_heads, dv, dk), Ring.empty(30, *sizes, META)
+    made = (raw[0], gates, state[0], v.to(HALF), squares)
+    baselines.per_token_fused(*made, states[0], length)
+    baselines.per_token_commit(state, states, length)
+    baselines.replay_fused(*made, ring.layer(0), length, length)
+    baselines.replay_commit(state, ring, length, length, length)
 
 
 def spilling() -> None:

@@ -54,11 +54,12 @@ def test_nothing_spills(reports):
 @pytest.mark.parametrize("architecture", SHARED)
 @pytest.mark.parametrize("raw", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("sizes", [(4, 8, 32, 32), (16, 32, 128, 128), (16, 64, 128, 128)])
-def test_cuda_sources_compile_without_spills(sizes, raw, architecture):
-    from hybridspec.kernels.cuda import compile_source
+@pytest.mark.parametrize("file", ["exact.cu", "baselines.cu"])
+def test_cuda_sources_compile_without_spills(file, sizes, raw, architecture):
+    from hybridspec.kernels.cuda import Source, compile_source
     from hybridspec.kernels.gdn import exact_cuda
 
-    source = Path(exact_cuda.__file__).with_name("exact.cu").read_text(encoding="utf-8")
+    source = Source.read(exact_cuda.__package__, file)
     made = compile_source(source, architecture, dict(exact_cuda.defines(*sizes, raw)))
     spills = re.findall(r"(\d+) bytes spill", made.log)
     assert spills

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import torch
 from cuda.bindings import driver, nvrtc
 from torch import Tensor
 
 from hybridspec.errors import HybridSpecError
+
+Argument = Tensor | float | int | None
 
 # No contraction of a multiplication and an addition unless it is spelt: bits must not depend on
 # what a compiler finds worthwhile.
@@ -26,6 +29,51 @@ class KernelError(HybridSpecError):
     """A kernel does not compile or launch on this device."""
 
 
+def check(
+    kernel: str, tensors: Mapping[str, Tensor], dtype: torch.dtype, *, aligned: int = 16,
+    apart: bool = False,
+) -> None:  # fmt: skip
+    """Refuse tensors that a kernel would misread. A wrapper calls it before it launches.
+
+    Args:
+        kernel: its name.
+        tensors: by the names of the wrapper's arguments.
+        dtype: which the kernel takes.
+        aligned: bytes that it reads or writes at once.
+        apart: the first dimension's parts may lie apart, each contiguous.
+
+    Raises:
+        KernelError: with what is wrong and what was expected.
+    """
+    for name, t in tensors.items():
+        if wrong := _wrong(t, dtype, aligned, apart):
+            raise KernelError(f"{name} of the kernel {kernel} {wrong}")
+
+
+def _wrong(t: Tensor, dtype: torch.dtype, aligned: int, apart: bool) -> str | None:
+    """The rest of a sentence, if there is one to say."""
+    if t.dtype != dtype:
+        return f"is {t.dtype}; expected {dtype}."
+    if not (t[0] if apart else t).is_contiguous():
+        within = "inside its first dimension " if apart else ""
+        return f"is not contiguous {within}(strides {t.stride()}); pass a contiguous copy."
+    steps = t.stride(0) * t.element_size() if apart else 0
+    if t.data_ptr() % aligned or steps % aligned:
+        return (
+            f"does not lie at multiples of {aligned} bytes (address {t.data_ptr()}, first stride "
+            f"{steps} bytes); begin its view at such a place or pass a copy."
+        )
+    return None
+
+
+def _check_devices(arguments: Sequence[Tensor | int]) -> None:
+    devices = sorted({str(a.device) for a in arguments if isinstance(a, Tensor)})
+    if len(devices) != 1 or not devices[0].startswith("cuda"):
+        raise KernelError(
+            f"Tensors of a CUDA kernel are on {' and '.join(devices)}; expected one CUDA device."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A cubin and what the compiler said of it."""
@@ -34,7 +82,27 @@ class Compiled:
     log: str
 
 
-def compile_source(source: str, architecture: int, defines: Mapping[str, int]) -> Compiled:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source file and the headers beside it, by name."""
+
+    text: str
+    headers: Mapping[str, str]
+
+    @classmethod
+    def read(cls, package: str, file: str) -> Source:
+        """A file of a package; every .cuh there and in this folder may be included."""
+        folder = files(package)
+        headers = {
+            f.name: f.read_text(encoding="utf-8")
+            for place in (files("hybridspec.kernels"), folder)
+            for f in place.iterdir()
+            if f.name.endswith(".cuh")
+        }
+        return cls(folder.joinpath(file).read_text(encoding="utf-8"), headers)
+
+
+def compile_source(source: Source | str, architecture: int, defines: Mapping[str, int]) -> Compiled:
     """Compile CUDA C++ for sm_`architecture` (90, say). Needs no GPU.
 
     Raises:
@@ -42,7 +110,13 @@ def compile_source(source: str, architecture: int, defines: Mapping[str, int]) -
     """
     options = [*FLAGS, f"--gpu-architecture=sm_{architecture}"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
-    program = _ok(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    if isinstance(source, str):
+        source = Source(source, {})
+    names = [name.encode() for name in source.headers]
+    texts = [text.encode() for text in source.headers.values()]
+    program = _ok(
+        nvrtc.nvrtcCreateProgram(source.text.encode(), b"kernel.cu", len(names), texts, names)
+    )
     (result,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
     log = b" " * _ok(nvrtc.nvrtcGetProgramLogSize(program))
     _ok(nvrtc.nvrtcGetProgramLog(program, log))
@@ -61,18 +135,25 @@ class Kernel:
 
     function: driver.CUfunction
     threads: int
+    shared: int = 0
 
     def launch(
-        self, grid: Sequence[int], arguments: Sequence[Tensor | int], *, early: bool = False
+        self, grid: Sequence[int], arguments: Sequence[Argument], *, early: bool = False
     ) -> None:
-        """Queue it on the current stream. Tensors go as pointers, ints as 32 bits.
+        """Queue it on the current stream. Tensors go as pointers (None as a null pointer), ints and
+        floats as 32 bits.
 
         early: it may start before the kernel ahead of it has ended (programmatic dependent launch);
         it then waits itself before it touches what that one writes.
+
+        Raises:
+            KernelError: tensors are not all on one CUDA device, or the driver refuses.
         """
+        _check_devices(arguments)
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = (*grid, 1, 1)[:3]
         config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
+        config.sharedMemBytes = self.shared
         config.hStream = torch.cuda.current_stream().cuda_stream
         if early:
             attribute = driver.CUlaunchAttribute()
@@ -81,27 +162,45 @@ class Kernel:
             )
             attribute.value.programmaticStreamSerializationAllowed = 1
             config.attrs, config.numAttrs = [attribute], 1
-        values = tuple(a.data_ptr() if isinstance(a, Tensor) else a for a in arguments)
-        kinds = tuple(ctypes.c_void_p if isinstance(a, Tensor) else ctypes.c_int for a in arguments)
+        values, kinds = zip(*map(_passed, arguments), strict=True)
         _ok(driver.cuLaunchKernelEx(config, self.function, (values, kinds), 0))
 
 
 @cache
 def load(
     package: str, file: str, function: str, defines: tuple[tuple[str, int], ...], threads: int,
-    device: int,
+    device: int, shared: int = 0,
 ) -> Kernel:  # fmt: skip
     """A function of a source file of a package, compiled for a device.
 
+    shared: bytes of shared memory a block, beside what the source declares with a size.
+
     Raises:
-        KernelError: it does not compile or load there.
+        KernelError: it does not compile or load there, or a block may not have so much memory.
     """
+    module = _module(package, file, defines, device)
+    made = _ok(driver.cuModuleGetFunction(module, function.encode()))
+    most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if shared:
+        _ok(driver.cuFuncSetAttribute(made, most, shared))
+    return Kernel(made, threads, shared)
+
+
+def _passed(argument: Argument) -> tuple[float | int | None, Any]:
+    """An argument's value and C type."""
+    if argument is None or isinstance(argument, Tensor):
+        return 0 if argument is None else argument.data_ptr(), ctypes.c_void_p
+    return argument, ctypes.c_float if isinstance(argument, float) else ctypes.c_int
+
+
+@cache
+def _module(
+    package: str, file: str, defines: tuple[tuple[str, int], ...], device: int
+) -> driver.CUmodule:
     major, minor = torch.cuda.get_device_capability(device)
-    source = files(package).joinpath(file).read_text(encoding="utf-8")
     torch.cuda.current_stream(device)  # creates the context that a module is loaded into
-    compiled = compile_source(source, 10 * major + minor, dict(defines))
-    module = _ok(driver.cuModuleLoadData(compiled.cubin))
-    return Kernel(_ok(driver.cuModuleGetFunction(module, function.encode())), threads)
+    compiled = compile_source(Source.read(package, file), 10 * major + minor, dict(defines))
+    return _ok(driver.cuModuleLoadData(compiled.cubin))
 
 
 def _ok(answer: tuple) -> object:  # type: ignore[type-arg]

@@ -9,7 +9,9 @@ from gdn_forms import LENGTHS, OUTPUTS, SHAPES, STATES, distance, inputs, law
 from hybridspec.kernels.gdn import exact as triton_kernels
 from hybridspec.kernels.gdn.config import GDNConfig
 
-GUARD = 7  # values before and after every tensor that a kernel may write
+# Values before and after every tensor that a kernel may write: a multiple of the 16 bytes at which
+# the CUDA kernels' tensors must lie.
+GUARD = 8
 LOUD = 1e30
 
 

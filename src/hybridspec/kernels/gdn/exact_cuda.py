@@ -1,7 +1,9 @@
 """`exact` verification and commit in CUDA C++ (`exact.cu`), for the sizes that `serves` names.
 
 Bit-equal to nothing but themselves: verification and commit of one implementation go together.
-W is 16 in all of them, and rows beyond the length are read (nothing comes of it).
+W is 16 in all of them, and rows beyond the length are read (nothing comes of it). Tensors that the
+kernels would misread (another dtype, an address that is no multiple of 16 bytes) are refused with
+a `KernelError`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from torch import Tensor
 from hybridspec.kernels import cuda
 from hybridspec.kernels.gdn.fused import Gates
 
-ROWS, THREADS = 32, 128  # as in exact.cu
+ROWS, THREADS = 32, 128  # as in state.cuh
 
 
 def serves(dk: int, dv: int) -> bool:
@@ -33,12 +35,11 @@ def verify(
 
     With `early`, the commit that wrote `state` must not be the kernel just before.
     """
-    key_heads, dk = k.shape[1:]
-    value_heads, dv = v.shape[1:]
-    kernel = _kernel("verify", defines(key_heads, value_heads, dk, dv), v.device.index)
-    kernel.launch(
-        (blocks(dv), value_heads), (q, k, v, beta, alpha, state, o, z, length), early=early
-    )
+    check_tokens("verify", q, k, v, beta, alpha, state, o)
+    cuda.check("verify", {"z": z}, torch.float32)
+    check_counts("verify", length=length)
+    kernel = load("exact.cu", "verify", sizes_of(k, v), state.device)
+    kernel.launch(grid(v), (q, k, v, beta, alpha, state, o, z, length), early=early)
 
 
 def commit(
@@ -49,9 +50,13 @@ def commit(
     With `early`, the kernel just before must not be one that writes `state`.
     """
     layers, value_heads, dv, dk = state.shape
-    kernel = _kernel("commit", defines(k.shape[2], value_heads, dk, dv), state.device.index)
+    factors = {"state": state, "z": z, "k": k}
+    cuda.check("commit", factors, torch.float32, apart=True)
+    cuda.check("commit", {"alpha": alpha}, torch.float32, aligned=4, apart=True)
+    check_counts("commit", length=length)
+    sizes = defines(k.shape[2], value_heads, dk, dv)
     strides = [t.stride(0) for t in (state, z, k, alpha)]
-    kernel.launch(
+    load("exact.cu", "commit", sizes, state.device).launch(
         (blocks(dv), value_heads, layers), (state, z, k, alpha, length, *strides), early=early
     )
 
@@ -62,9 +67,13 @@ def fused(
 ) -> None:  # fmt: skip
     """As `fused.verify`; raw is bf16 or fp32. `early` as in `verify`."""
     value_heads, dv, dk = state.shape
+    check_columns("fused", raw, gates, state, gated, squares)
+    cuda.check("fused", {"z": z, "k": k}, torch.float32)
+    cuda.check("fused", {"alpha": alpha}, torch.float32, aligned=4)
+    check_counts("fused", length=length)
     sizes = defines(k.shape[1], value_heads, dk, dv, raw.dtype)
-    kernel = _kernel("fused", sizes, state.device.index)
     arguments = (raw, *gates, state, gated, squares, z, k, alpha, length, raw.stride(0))
+    kernel = load("exact.cu", "fused", sizes, state.device)
     kernel.launch((blocks(dv), value_heads), arguments, early=early)
 
 
@@ -76,10 +85,57 @@ def blocks(dv: int) -> int:
 def defines(
     key_heads: int, value_heads: int, dk: int, dv: int, raw: torch.dtype = torch.bfloat16
 ) -> tuple[tuple[str, int], ...]:
-    """The macros of `exact.cu`."""
+    """The macros of the sources."""
     wide = int(raw == torch.float32)
     return (("KH", key_heads), ("VH", value_heads), ("DK", dk), ("DV", dv), ("RAW_FP32", wide))
 
 
-def _kernel(name: str, sizes: tuple[tuple[str, int], ...], device: int) -> cuda.Kernel:
-    return cuda.load(__package__, "exact.cu", name, sizes, THREADS, device)
+def sizes_of(k: Tensor, v: Tensor) -> tuple[tuple[str, int], ...]:
+    """`defines` of k [W, KH, dk] and v [W, VH, dv]."""
+    return defines(k.shape[1], v.shape[1], k.shape[2], v.shape[2])
+
+
+def grid(v: Tensor) -> tuple[int, int]:
+    """Of a verification of v [W, VH, dv]."""
+    return blocks(v.shape[2]), v.shape[1]
+
+
+def check_tokens(
+    kernel: str, q: Tensor, k: Tensor, v: Tensor, beta: Tensor, alpha: Tensor, state: Tensor,
+    o: Tensor,
+) -> None:  # fmt: skip
+    """As `cuda.check`, of a verification's tokens."""
+    cuda.check(kernel, {"q": q, "k": k, "v": v, "state": state, "o": o}, torch.float32)
+    cuda.check(kernel, {"beta": beta, "alpha": alpha}, torch.float32, aligned=4)
+
+
+def check_columns(
+    kernel: str, raw: Tensor, gates: Gates, state: Tensor, gated: Tensor, squares: Tensor
+) -> None:
+    """As `cuda.check`, of a verification's columns: raw is bf16 or fp32, and read by fours."""
+    dtype = torch.float32 if raw.dtype == torch.float32 else torch.bfloat16
+    four = 4 * dtype.itemsize
+    cuda.check(kernel, {"raw": raw}, dtype, aligned=four, apart=True)
+    cuda.check(kernel, {"gated": gated}, dtype, aligned=four)
+    wide = {"gates.taps": gates.taps, "gates.norm": gates.norm, "state": state}
+    cuda.check(kernel, wide, torch.float32)
+    single = {"gates.rate": gates.rate, "gates.bias": gates.bias, "squares": squares}
+    cuda.check(kernel, single, torch.float32, aligned=4)
+
+
+def check_counts(kernel: str, **counts: Tensor) -> None:
+    """As `cuda.check`, of lengths and counters on the device."""
+    cuda.check(kernel, counts, torch.int32, aligned=4)
+
+
+def load(
+    file: str, name: str, sizes: tuple[tuple[str, int], ...], device: torch.device
+) -> cuda.Kernel:
+    """A kernel of this folder.
+
+    Raises:
+        KernelError: the device is no CUDA device, or it does not compile there.
+    """
+    if device.type != "cuda":
+        raise cuda.KernelError(f"The kernel {name} is for a CUDA device; its state is on {device}.")
+    return cuda.load(__package__, file, name, sizes, THREADS, device.index)

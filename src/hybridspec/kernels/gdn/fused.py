@@ -64,8 +64,8 @@ def _unit(x, size):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _fused(  # type: ignore[no-untyped-def]
-    raw, row_stride, taps, rate, bias, norm, state, gated, squares, z, k, alpha, length,
-    KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
+    raw, row_stride, taps, rate, bias, norm, state, gated, squares, z, k, alpha, states, pending,
+    length, KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
     BLOCKS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     block, head = tl.program_id(0), tl.program_id(1)
@@ -75,7 +75,15 @@ def _fused(  # type: ignore[no-untyped-def]
     key_head = head // (VH // KH)
     C: tl.constexpr = 2 * KH * DK + VH * DV
     at = (head * DV + row)[:, None] * DK + col[None, :]
-    s = tl.load(state + at, mask=within[:, None] & known[None, :], other=0.0)
+    mask = within[:, None] & known[None, :]
+    s = tl.load(state + at, mask=mask, other=0.0)
+    if pending is not None:  # `replay`: the factors of so many tokens come first in z, k and alpha
+        n = tl.load(pending)
+        for t in range(n):
+            key = tl.load(k + (t * KH + key_head) * DK + col, mask=known, other=0.0)
+            z_t = tl.load(z + (t * VH + head) * DV + row, mask=within, other=0.0)
+            s = write(s * tl.load(alpha + t * VH + head), z_t, key)
+        z, k, alpha = z + n * VH * DV, k + n * KH * DK, alpha + n * VH
     factor = tl.load(norm + row, mask=within, other=0.0)
     falling, shift = tl.load(rate + head), tl.load(bias + head)
     q_channel, v_channel = key_head * DK + col, 2 * KH * DK + head * DV + row
@@ -96,15 +104,18 @@ def _fused(  # type: ignore[no-untyped-def]
         o = tl.fma(z_t, tl.sum(key * query, 0), seen)
 
         own = (t * VH + head) * DV + row
-        tl.store(z + own, z_t, mask=within)
         left = o * factor * _silu(gate)
         tl.store(gated + own, left.to(gated.dtype.element_ty), mask=within)
         square = tl.sum(tl.where(within, o * o, 0.0), 0)
         tl.store(squares + (t * VH + head) * BLOCKS + block, square)
-        if block == 0:
-            tl.store(alpha + t * VH + head, decay)
-            own_key = known & (head % (VH // KH) == 0)
-            tl.store(k + (t * KH + key_head) * DK + col, key, mask=own_key)
+        if states is not None:  # `per-token`
+            tl.store(states + t * VH * DV * DK + at, s, mask=mask)
+        else:
+            tl.store(z + own, z_t, mask=within)
+            if block == 0:
+                tl.store(alpha + t * VH + head, decay)
+                own_key = known & (head % (VH // KH) == 0)
+                tl.store(k + (t * KH + key_head) * DK + col, key, mask=own_key)
 
 
 @triton.jit
@@ -142,12 +153,21 @@ def verify(
 
     All contiguous but raw.
     """
+    launch(raw, gates, state, gated, squares, (z, k, alpha), None, None, length, k.shape[1], config)
+
+
+def launch(
+    raw: Tensor, gates: Gates, state: Tensor, gated: Tensor, squares: Tensor,
+    factors: tuple[Tensor | None, ...], states: Tensor | None, pending: Tensor | None,
+    length: Tensor, key_heads: int, config: GDNConfig | None,
+) -> None:  # fmt: skip
+    """Verification by any verifier; the others than `exact` are in `baselines.py`."""
     value_heads, dv, dk = state.shape
     c = config or GDNConfig.choose(dv, dk)
     programs = triton.cdiv(dv, c.rows)
     _fused[(programs, value_heads)](
-        raw, raw.stride(0), *gates, state, gated, squares, z, k, alpha, length, k.shape[1],
-        value_heads, dk, dv, programs, c.rows, c.cols(dk), num_warps=c.warps,
+        raw, raw.stride(0), *gates, state, gated, squares, *factors, states, pending, length,
+        key_heads, value_heads, dk, dv, programs, c.rows, c.cols(dk), num_warps=c.warps,
         enable_fp_fusion=False,
     )  # fmt: skip
 
