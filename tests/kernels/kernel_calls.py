@@ -7,16 +7,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from hybridspec.kernels.accept.accept import Round, accept
 from hybridspec.kernels.gdn import baselines, block, exact, fused
 from hybridspec.kernels.gdn.baselines import Ring
 from hybridspec.kernels.gdn.config import GDNConfig
+from hybridspec.kernels.head.config import HeadConfig
+from hybridspec.kernels.head.head import Answer, Tiles, head
 from hybridspec.kernels.last import Workspace
+from hybridspec.kernels.length import length
+from hybridspec.kernels.length.rule import Rule
 from hybridspec.kernels.linear import product
 from hybridspec.kernels.linear.norm import Next, Normed, embed, prepare
 from hybridspec.kernels.moe import experts, naive
 from hybridspec.kernels.moe.route import Routed, route
 
-HALF, META = torch.bfloat16, "meta"
+HALF, META, WIDE = torch.bfloat16, "meta", torch.float64
 # key heads, value heads, dk, dv
 GDN = {"pair": (4, 8, 32, 32), "35b": (16, 32, 128, 128), "122b": (16, 64, 128, 128)}
 
@@ -106,9 +111,35 @@ def moe(hidden: int, count: int, top: int, width: int, shared: int) -> None:
     experts.down(h, shared_h, w, routed, x, x, space, after)
 
 
+def ends(hidden: int, vocabulary: int, top: int) -> None:
+    """The target's head and the drafter's, the lengths of a round and its end."""
+    answer, w = Answer.empty(META), empty(vocabulary, hidden, dtype=HALF)
+    x, logits = Normed.empty(hidden, HALF, META), empty(16, vocabulary)
+    inputs, anchor = empty(16, dtype=torch.int64), empty(1, dtype=torch.int64)
+    for joined in (False, True):
+        config = HeadConfig(64, 128, joined=joined)
+        tiles = Tiles.empty(vocabulary, hidden, META, config)
+        head(x, 1e-6, w, tiles, answer, config=config)
+        head(x, 1e-6, w, tiles, answer, logits, anchor, config, scored=True)
+    lengths, state = length.Lengths.empty(META), Round.empty(META)
+    numbers = [empty(*s, dtype=WIDE) for s in ((15, 104), (15, 104), (6,), (17,), (3,))]
+    tables = empty(16, dtype=WIDE), empty(16, top + 1, dtype=WIDE)
+    rules = [
+        Rule(15, 5),
+        Rule(15, ratio=True, cost=numbers[3]),
+        Rule(15, 0, False, 1, *numbers, *tables),
+    ]
+    for rule in rules:
+        length.select(rule, answer.confidence, answer.entropy, state.room, lengths)
+    length.correct(rules[-1], empty(16, top, dtype=torch.int32), lengths)
+    accept(inputs, answer.tokens, lengths.w, empty(16, dtype=torch.int64), state)
+
+
 CALLS: dict[str, Callable[[], None]] = {
     **{f"gdn {name}": lambda shape=shape: gdn(*shape) for name, shape in GDN.items()},
     **{f"linear {name}": lambda shape=shape: linear(*shape) for name, shape in LINEAR.items()},
+    "ends pair": lambda: ends(320, 8192, 4),
+    "ends 35b": lambda: ends(2048, 248320, 8),
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},
 }
 CONTROL = {"control": spilling}

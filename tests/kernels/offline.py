@@ -23,7 +23,13 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 ARCHITECTURES = (80, 86, 89, 90, 120)
-NAMES = {torch.float32: "*fp32", torch.bfloat16: "*bf16", torch.int32: "*i32", torch.int64: "*i64"}
+NAMES = {
+    torch.float64: "*fp64",
+    torch.float32: "*fp32",
+    torch.bfloat16: "*bf16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+}
 
 
 class Launch(NamedTuple):
