@@ -47,11 +47,11 @@ class Workspace(NamedTuple):
 
 
 @triton.jit
-def is_last(counter, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Whether this program is the last of COUNT to arrive. What the others stored is then there to
-    be read (past the first-level cache), and the counter is zero again."""
+def is_last(counter, count):  # type: ignore[no-untyped-def]
+    """Whether this program is the last of `count` to arrive. What the others stored is then there
+    to be read (past the first-level cache), and the counter is zero again."""
     tl.debug_barrier()  # all threads have stored before one of them counts
-    last = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu") == COUNT - 1
+    last = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu") == count - 1
     if last:
         tl.store(counter, 0)
     return last

@@ -24,6 +24,9 @@ class Sight:
     ring: bool = False
 
 
+PAST = Sight()  # the target's: all positions up to its own
+
+
 @dataclass(frozen=True, slots=True)
 class AttentionConfig:
     """tile: of query rows times heads, the M of the products. keys: in one step. group: splits

@@ -15,7 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hybridspec.kernels.attention.config import AttentionConfig, Cut, Sight, power
+from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight, power
+from hybridspec.kernels.attention.parts import finish, finite, leave, merge
 from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.last import Workspace, is_last
 
@@ -40,12 +41,6 @@ def _start(split, RUNGS: tl.constexpr):  # type: ignore[no-untyped-def]
         past = split - RUNGS[i][0]
         start = tl.where(past >= 0, RUNGS[i][1] + past * RUNGS[i][2], start)
     return start
-
-
-@triton.jit
-def _finite(top):  # type: ignore[no-untyped-def]
-    """A maximum to subtract: -inf, where nothing was seen, would give inf - inf."""
-    return tl.where(top == -float("inf"), 0.0, top)
 
 
 @triton.jit
@@ -77,7 +72,7 @@ def _walk(  # type: ignore[no-untyped-def]
             seen = seen & (age < WINDOW)
         scores = tl.where(seen, scores, -float("inf"))
         higher = tl.maximum(top, tl.max(scores, 1))
-        base = _finite(higher)
+        base = finite(higher)
         p = tl.exp2(scores - base[:, None])
         keep = tl.exp2(top - base)
         total = tl.fma(total, keep, tl.sum(p, 1))
@@ -85,81 +80,6 @@ def _walk(  # type: ignore[no-untyped-def]
         acc = tl.dot(p.to(value.dtype), value, acc * keep[:, None], input_precision="ieee")
         top = higher
     return top, total, acc
-
-
-@triton.jit
-def _add(  # type: ignore[no-untyped-def]
-    parts, stats, slot, count, m, valid,
-    M: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
-):  # fmt: skip
-    """The rows m of `count` parts from a slot on, added in order: maximum, total, sums."""
-    col = tl.arange(0, COLS)[None, :]
-    part = tl.arange(0, COUNT)
-    at = stats + (slot + part)[:, None] * (2 * M) + m[None, :]
-    mask = (part < count)[:, None] & valid[None, :]
-    top = tl.max(tl.load(at, mask=mask, other=-float("inf"), cache_modifier=".cg"), 0)
-    base = _finite(top)
-    total = base * 0.0
-    acc = tl.zeros((m.shape[0], COLS), tl.float32)
-    for i in tl.range(count, loop_unroll_factor=4):
-        own = stats + (slot + i) * (2 * M) + m
-        part_top = tl.load(own, mask=valid, other=-float("inf"), cache_modifier=".cg")
-        part_total = tl.load(own + M, mask=valid, other=0.0, cache_modifier=".cg")
-        sums = parts + ((slot + i) * M + m)[:, None] * COLS + col
-        part_acc = tl.load(sums, mask=valid[:, None], other=0.0, cache_modifier=".cg")
-        share = tl.exp2(part_top - base)
-        total = tl.fma(share, part_total, total)
-        acc = tl.fma(tl.broadcast_to(share[:, None], part_acc.shape), part_acc, acc)
-    return top, total, acc
-
-
-@triton.jit
-def _leave(parts, stats, slot, m, valid, top, total, acc, M: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Store rows m of a part."""
-    at = parts + (slot * M + m)[:, None] * COLS + tl.arange(0, COLS)[None, :]
-    tl.store(at, acc, mask=valid[:, None])
-    own = stats + slot * (2 * M) + m
-    tl.store(own, top, mask=valid)
-    tl.store(own + M, total, mask=valid)
-
-
-@triton.jit
-def _merge(  # type: ignore[no-untyped-def]
-    parts, stats, slot, count, to, rows, tile, kv, H: tl.constexpr, KV: tl.constexpr,
-    M: tl.constexpr, SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
-    CHUNK: tl.constexpr,
-):  # fmt: skip
-    """`count` parts from a slot on become one, in the slot `to`."""
-    for chunk in range(tl.cdiv(rows * SHARED, CHUNK)):
-        m = chunk * CHUNK + tl.arange(0, CHUNK)
-        valid = (m // SHARED < rows) & (m % SHARED < H // KV)
-        top, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
-        _leave(parts, stats, to, m, valid, top, total, acc, M, COLS)
-
-
-@triton.jit
-def _finish(  # type: ignore[no-untyped-def]
-    parts, stats, slot, count, out, gate, gate_row, rows, tile, kv,
-    H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, GATED: tl.constexpr, M: tl.constexpr,
-    SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    """The result of a tile from `count` parts: gated, and 0 in its rows beyond the first `rows`."""
-    col = tl.arange(0, COLS)[None, :]
-    for chunk in range(M // CHUNK):
-        m = chunk * CHUNK + tl.arange(0, CHUNK)
-        t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
-        there = (m % SHARED < H // KV)[:, None] & (col < D)
-        to = out + (t * H + head)[:, None] * D + col
-        o = tl.zeros((CHUNK, COLS), tl.float32)
-        if chunk * CHUNK < rows * SHARED:
-            valid = (m // SHARED < rows) & (m % SHARED < H // KV)
-            top, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
-            o = acc / tl.where(valid, total, 1.0)[:, None]
-            if GATED:
-                at = gate + (t * gate_row)[:, None] + (2 * head + 1)[:, None] * D + col
-                g = tl.load(at, mask=valid[:, None] & (col < D), other=0.0).to(tl.float32)
-                o = o / (1.0 + tl.exp(-g))
-        tl.store(to, o.to(out.dtype.element_ty), mask=there)
 
 
 @triton.jit
@@ -196,19 +116,19 @@ def _attend(  # type: ignore[no-untyped-def]
                 q, keys + at, values + at, t, head, valid, first, end, start, stop, held, scale,
                 H, D, RING, WINDOW, CAUSAL, M, KEYS, COLS,
             )  # fmt: skip
-            _leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
+            leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
             group, groups = split // GROUP, tl.cdiv(count, GROUP)
             base, members = slot + group * GROUP, tl.minimum(GROUP, count - group * GROUP)
             counters = arrived + one * (GROUPS + 1)
             last = is_last(counters + group, members)
             if last & (groups > 1):
                 to = slot + SPLITS + group
-                _merge(parts, stats, base, members, to, rows, tile, kv, H, KV, M, SHARED, COLS,
-                       COUNT, CHUNK)  # fmt: skip
+                merge(parts, stats, base, members, to, rows,
+                      H, KV, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
                 last = is_last(counters + GROUPS, groups)
                 base, members = slot + SPLITS, groups
             if last:
-                _finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
+                finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
                         H, KV, D, GATED, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
     elif split == 0:
         m = tl.arange(0, M)
@@ -221,7 +141,7 @@ def _attend(  # type: ignore[no-untyped-def]
 def attend(
     q: Tensor, gate: Tensor | None, keys: Tensor, values: Tensor, position: Tensor, length: Tensor,
     out: Tensor, workspace: Workspace, config: AttentionConfig | None = None, *,
-    sight: Sight = Sight(), early: bool = False,
+    sight: Sight = PAST, early: bool = False,
 ) -> None:  # fmt: skip
     """Attention of `length` rows over a cache that already holds their own keys.
 
