@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 
 from hybridspec.kernels.accept.accept import Round, accept
+from hybridspec.kernels.attention import split
+from hybridspec.kernels.attention.config import Sight
+from hybridspec.kernels.attention.prepare import Norms, Tables
+from hybridspec.kernels.attention.prepare import prepare as rotate
 from hybridspec.kernels.gdn import baselines, block, exact, fused
 from hybridspec.kernels.gdn.baselines import Ring
 from hybridspec.kernels.gdn.config import GDNConfig
@@ -138,6 +142,10 @@ def ends(hidden: int, vocabulary: int, top: int) -> None:
 CALLS: dict[str, Callable[[], None]] = {
     **{f"gdn {name}": lambda shape=shape: gdn(*shape) for name, shape in GDN.items()},
     **{f"linear {name}": lambda shape=shape: linear(*shape) for name, shape in LINEAR.items()},
+    **{
+        f"attention {name}": lambda shape=shape: attention(*shape)
+        for name, shape in ATTENTION.items()
+    },
     "ends pair": lambda: ends(320, 8192, 4),
     "ends 35b": lambda: ends(2048, 248320, 8),
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},
