@@ -115,6 +115,30 @@ def moe(hidden: int, count: int, top: int, width: int, shared: int) -> None:
     experts.down(h, shared_h, w, routed, x, x, space, after)
 
 
+# heads, key heads, head size, rotated dimensions, gate, rows of the cache, what a row sees
+ATTENTION = {
+    "pair": (4, 2, 64, 16, True, 32784, Sight()),
+    "pair drafter": (8, 4, 32, 32, False, 1040, Sight(window=1024, ring=True)),
+    "35b": (16, 2, 256, 64, True, 32784, Sight()),
+    "122b": (32, 2, 256, 64, True, 262160, Sight()),
+    "drafter ring": (32, 8, 128, 128, False, 4112, Sight(window=4096, ring=True)),
+    "drafter": (32, 8, 128, 128, False, 32784, Sight(causal=False)),
+}
+
+
+def attention(
+    heads: int, kv: int, size: int, rotated: int, gated: bool, rows: int, sight: Sight
+) -> None:
+    qkv = empty(16, (heads * (2 if gated else 1) + 2 * kv) * size, dtype=HALF)
+    q, out = empty(16, heads, size, dtype=HALF), empty(16, heads * size, dtype=HALF)
+    keys, values = empty(kv, rows, size, dtype=HALF), empty(kv, rows, size, dtype=HALF)
+    norms, table = Norms(empty(size), empty(size), 1e-6), empty(rows, 1, rotated)
+    at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
+    rotate(qkv, norms, Tables(table, table), keys, values, *at, q, gated=gated, ring=sight.ring)
+    space = Workspace.empty(META, *split.room(heads, kv, size, rows))
+    split.attend(q, qkv if gated else None, keys, values, *at, out, space, sight=sight)
+
+
 def ends(hidden: int, vocabulary: int, top: int) -> None:
     """The target's head and the drafter's, the lengths of a round and its end."""
     answer, w = Answer.empty(META), empty(vocabulary, hidden, dtype=HALF)
