@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from disk_pair import write_pair
@@ -54,6 +55,25 @@ def test_profile_is_a_verb_with_the_benchs_own_help(tmp_path):
     result = invoke("profile", "--lengths", 99, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "Error: --lengths is 99" in result.output
+
+
+def test_kernels_needs_a_gpu_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = invoke("kernels", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Error: bench kernels needs a CUDA GPU" in result.output
+    assert list(tmp_path.iterdir()) == []
+    assert "usage: hybridspec bench kernels" in invoke("kernels", "--help").output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are interpreted without a GPU only")
+def test_kernels_runs_in_the_interpreter(tmp_path):
+    command = [sys.executable, "-m", "hybridspec", "bench", "kernels", "--shape", "small"]
+    command += ["--parts", "norms", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "| prepare |" in done.stdout
+    assert json.loads((tmp_path / "kernels.json").read_text())["records"][0]["us"] > 0
 
 
 def test_no_line_of_the_list_of_verbs_is_cut(monkeypatch):

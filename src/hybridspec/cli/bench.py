@@ -55,6 +55,14 @@ def quality(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "hybridspec bench quality"))
 
 
+@app.command("kernels", context_settings=PASS_ALL, add_help_option=False)
+def kernels(context: typer.Context) -> None:
+    """Check and time the GPU kernels, peers beside."""
+    from hybridspec.bench.kernels import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench kernels"))
+
+
 @app.command("plot")
 def plot(
     path: Annotated[

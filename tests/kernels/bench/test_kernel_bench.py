@@ -9,7 +9,7 @@ from hybridspec.kernels.bench import main as bench
 
 def test_every_part_runs_and_every_check_holds(tmp_path, capsys):
     out = tmp_path / "there" / "kernels.json"
-    assert bench.main(["--shape", "small", "--out", str(out)]) == 0
+    assert bench.main(["--shape", "small", "--sweeps", "1", "--out", str(out)]) == 0
     found = json.loads(out.read_text())
     assert found["failed"] == {}
     names = [r["name"] for r in found["records"]]
@@ -19,13 +19,27 @@ def test_every_part_runs_and_every_check_holds(tmp_path, capsys):
 
 
 def test_a_part_that_fails_is_told_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
-    def broken(setting):
-        raise RuntimeError("no such luck")
-
-    monkeypatch.setitem(bench.PARTS, "router", broken)
-    out = tmp_path / "kernels.json"
-    assert bench.main(["--shape", "small", "--out", str(out), "--parts", "router", "norms"]) == 1
-    found = json.loads(out.read_text())
-    assert "no such luck" in found["failed"]["router"]
+    monkeypatch.setitem(bench.PARTS, "router", "nowhere.time_router")
+    asked = ["--shape", "small", "--out", str(tmp_path), "--parts", "router", "norms"]
+    assert bench.main(asked) == 1
+    found = json.loads((tmp_path / "kernels.json").read_text())
+    assert "nowhere" in found["failed"]["router"]
     assert [r["name"] for r in found["records"]] == ["prepare", "embed"]
     assert "router failed" in capsys.readouterr().out
+
+
+def test_a_second_sweep_stands_beside_the_first(tmp_path, monkeypatch):
+    times = iter([100.0, 50.0, 104.0, 50.0])
+    monkeypatch.setattr(bench.Clock, "__call__", lambda self, calls: next(times))
+    assert bench.main(["--shape", "small", "--out", str(tmp_path), "--parts", "norms"]) == 0
+    found = json.loads((tmp_path / "kernels.json").read_text())
+    prepare, embed = found["records"]
+    assert (prepare["us"], prepare["us_again"], prepare["spread"]) == (100, 104, 0.04)
+    assert (embed["us_again"], embed["spread"]) == (50, 0)
+    assert found["machine"]["torch"]
+    assert found["code"]["source_sha256"]
+
+
+def test_every_part_is_a_function_of_this_folder():
+    for name in bench.PARTS:
+        assert callable(bench.part(name)), name

@@ -8,29 +8,48 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-SAMPLES = 20
-REPLAYS = 5  # in one sample
+SAMPLES, REPLAYS = 30, 10  # the paper's (D.2): the median of 30 samples of 10 replays
+MEANS = 3  # samples of a mean over many rounds
+
+Calls = Sequence[Callable[[], None]]
+Timing = Callable[[int | None], float]
 
 
 class Clock:
     """Called with calls in a row, it gives the microseconds of one of them."""
 
-    def __call__(self, calls: Sequence[Callable[[], None]]) -> float:
+    def __call__(self, calls: Calls) -> float:
         """Without a GPU, one run of the first: an order of magnitude."""
-        start = time.perf_counter()
-        calls[0]()
-        return (time.perf_counter() - start) * 1e6
+        return self.timing(calls)(None)
+
+    def timing(self, calls: Calls) -> Timing:
+        """As a call, to be asked for several times while data on the device changes: the
+        microseconds of one of them, or their mean over so many rounds."""
+
+        def once(_: int | None) -> float:
+            start = time.perf_counter()
+            calls[0]()
+            return (time.perf_counter() - start) * 1e6
+
+        return once
 
 
 class GraphClock(Clock):
     """The median over SAMPLES of REPLAYS of one graph of all calls."""
 
-    def __call__(self, calls: Sequence[Callable[[], None]]) -> float:
-        """Each call has run once before the capture, so that nothing is compiled in it."""
-        return self.replays(self.capture(calls)) / len(calls)
+    def timing(self, calls: Calls) -> Timing:
+        """The graph is captured once."""
+        graph, count = self.capture(calls), len(calls)
 
-    def capture(self, calls: Sequence[Callable[[], None]]) -> torch.cuda.CUDAGraph:
-        """One graph of all calls."""
+        def replayed(rounds: int | None) -> float:
+            if rounds is None:
+                return self.replays(graph) / count
+            return self.replays(graph, MEANS, max(1, rounds // count)) / count
+
+        return replayed
+
+    def capture(self, calls: Calls) -> torch.cuda.CUDAGraph:
+        """One graph of all calls. The first has run before, so that nothing is compiled in it."""
         calls[0]()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -39,17 +58,19 @@ class GraphClock(Clock):
                 call()
         return graph
 
-    def replays(self, graph: torch.cuda.CUDAGraph) -> float:
-        """Microseconds of one replay."""
+    def replays(
+        self, graph: torch.cuda.CUDAGraph, samples: int = SAMPLES, replays: int = REPLAYS
+    ) -> float:
+        """Microseconds of one replay: the median of the samples' means."""
         for _ in range(3):
             graph.replay()
-        samples = []
-        for _ in range(SAMPLES):
+        taken = []
+        for _ in range(samples):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
-            for _ in range(REPLAYS):
+            for _ in range(replays):
                 graph.replay()
             end.record()
             end.synchronize()
-            samples.append(1000 * start.elapsed_time(end) / REPLAYS)
-        return statistics.median(samples)
+            taken.append(1000 * start.elapsed_time(end) / replays)
+        return statistics.median(taken)

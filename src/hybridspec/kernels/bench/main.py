@@ -2,19 +2,20 @@
 
     PYTHONPATH=src python -m hybridspec.kernels.bench --out benchmarks/h200/kernels.json
 
-A part that fails is reported and left out, and the run goes on. Without a GPU, `--shape small` runs
-everything once through Triton's interpreter (TRITON_INTERPRET=1): its figures mean nothing.
+`hybridspec bench kernels` is the same where typer is installed. A part that fails is reported and
+left out, and the run goes on. Without a GPU, `--shape small` runs everything once through Triton's
+interpreter (TRITON_INTERPRET=1): its figures mean nothing.
 """
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import json
-import platform
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,56 +23,54 @@ import torch
 import triton
 
 from hybridspec.bench.files import write_atomically
-from hybridspec.kernels.bench import checks, products
-from hybridspec.kernels.bench.chain import time_chain
+from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.kernels.bench.clock import Clock, GraphClock
-from hybridspec.kernels.bench.gdn import time_gdn
-from hybridspec.kernels.bench.moe import time_experts
+from hybridspec.kernels.bench.parts import PARTS
 from hybridspec.kernels.bench.setting import SHAPES, Setting
-
-PARTS: dict[str, Callable[[Setting], None]] = {
-    "check-products": checks.check_products,
-    "check-experts": checks.check_experts,
-    "check-gdn": checks.check_gdn,
-    "gdn": time_gdn,
-    "out": products.time_out,
-    "router": products.time_router,
-    "experts": time_experts,
-    "joint": products.time_joint,
-    "chain": time_chain,
-    "head": products.time_head,
-    "norms": products.time_norms,
-}
+from hybridspec.kernels.bench.table import table
+from hybridspec.kernels.bench.verb import NAME, parser
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
     """Run the parts asked for. Returns 0 if all ran and all checks held, else 1."""
-    given = _parser().parse_args(arguments)
-    s = setting(given.shape)
-    failed = {}
+    given = parser(prog, list(SHAPES)).parse_args(arguments)
+    s, failed = setting(given.shape), {}
+    s.peers = given.peers
     if s.device.type == "cuda":
         s.copied = copy_bandwidth(s)
-    for name in given.parts or PARTS:
-        start = time.perf_counter()
-        try:
-            with torch.no_grad():
-                PARTS[name](s)
-        except Exception:
-            failed[name] = traceback.format_exc()
-            sys.stdout.write(f"{name} failed:\n{failed[name]}")
-        sys.stdout.write(f"{name}: {time.perf_counter() - start:.1f} s\n")
-        _write(given.out, document(s, failed))
+    names = given.parts or PARTS
+    for sweep in range(given.sweeps):
+        s.first = {(r["name"], r.get("config", "")): r for r in s.records} if sweep else {}
+        for name in names:
+            if name not in failed and not (sweep and name.startswith("check-")):
+                run(name, s, failed)
+                _write(given.out, document(s, failed))
     bad = [r["name"] for r in s.records if r.get("ok") is False]
+    sys.stdout.write("\n" + table(document(s, failed)) + "\n")
     sys.stdout.write(f"checks that do not hold: {', '.join(bad) or 'none'}\n")
     return 1 if failed or bad else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m hybridspec.kernels.bench")
-    parser.add_argument("--out", type=Path, help="the JSON document to write")
-    parser.add_argument("--shape", choices=SHAPES, default="35b", help="whose sizes (%(default)s)")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, help="only these, in this order")
-    return parser
+def part(name: str) -> Callable[[Setting], None]:
+    """The function that PARTS names."""
+    module, function = PARTS[name].split(".")
+    found: Callable[[Setting], None] = getattr(
+        importlib.import_module(f"{__package__}.{module}"), function
+    )
+    return found
+
+
+def run(name: str, s: Setting, failed: dict[str, str]) -> None:
+    """One part; if it fails, why is kept by its name."""
+    start = time.perf_counter()
+    try:
+        with torch.no_grad():
+            part(name)(s)
+    except Exception:
+        failed[name] = traceback.format_exc()
+        sys.stdout.write(f"{name} failed:\n{failed[name]}")
+    sys.stdout.write(f"{name}: {time.perf_counter() - start:.1f} s\n")
+    sys.stdout.flush()
 
 
 def setting(shape: str) -> Setting:
@@ -98,12 +97,14 @@ def copy_bandwidth(s: Setting) -> float:
 
 def document(s: Setting, failed: dict[str, str]) -> dict[str, Any]:
     """What was found and on what."""
-    cuda = s.device.type == "cuda"
     return {
-        "gpu": torch.cuda.get_device_name() if cuda else None,
-        "torch": torch.__version__,
+        "schema": "hybridspec.bench.kernels/1",
+        "machine": machine(s.device),
+        "code": code(),
+        "run": circumstances(),
         "triton": triton.__version__,
-        "python": platform.python_version(),
+        "dtype": str(s.dtype).removeprefix("torch."),
+        "shape": asdict(s.shape),
         "copy_tb_s": round(s.copied / 1e12, 3) if s.copied else None,
         "failed": failed,
         "records": s.records,
@@ -112,5 +113,6 @@ def document(s: Setting, failed: dict[str, str]) -> dict[str, Any]:
 
 def _write(path: Path | None, found: dict[str, Any]) -> None:
     if path is not None:
+        path = path if path.suffix == ".json" else path / NAME
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(found, indent=1) + "\n")

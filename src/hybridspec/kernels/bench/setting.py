@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -75,6 +76,8 @@ class Setting:
     early: bool
     copied: float | None = None  # bytes a second of a copy, read and written
     records: list[dict[str, Any]] = field(default_factory=list)
+    peers: Path | None = None  # folder of the peers' kernels
+    first: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # in a second sweep
     generator: torch.Generator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,7 +111,10 @@ class Setting:
 
     def timed(self, name: str, config: object, calls: Sequence[Call], nbytes: float) -> float:
         """Time calls in a row, each of which reads `nbytes`, and keep the record; microseconds."""
-        us = self.clock(calls)
+        return self.took(name, config, self.clock(calls), nbytes)
+
+    def took(self, name: str, config: object, us: float, nbytes: float) -> float:
+        """Keep the record of a time measured otherwise; the time."""
         record = {"name": name, "config": str(config), "us": round(us, 2), "bytes": int(nbytes)}
         record["tb_s"] = round(nbytes / us / 1e6, 3)
         if self.copied:
@@ -117,6 +123,11 @@ class Setting:
         return us
 
     def keep(self, record: dict[str, Any]) -> None:
-        """Keep a record and show it."""
-        self.records.append(record)
+        """Keep a record and show it; in a second sweep its time goes to the first one's."""
+        first = self.first.get((record["name"], record.get("config", "")))
+        if first is None:
+            self.records.append(record)
+        elif "us" in record and "us" in first:
+            first["us_again"] = record["us"]
+            first["spread"] = round(abs(record["us"] / first["us"] - 1), 4)
         print("  ".join(f"{k} {v}" for k, v in record.items()), flush=True)

@@ -1,0 +1,29 @@
+"""The parts of the kernels' bench, in order: a name, and the module here and function that it is.
+
+A function takes a `Setting`, checks or times, and keeps records. Modules are imported when their
+turn comes, so that one that does not import leaves the others alone. Importing this imports no
+torch.
+"""
+
+from __future__ import annotations
+
+PARTS: dict[str, str] = {
+    "check-products": "checks.check_products",
+    "check-experts": "checks.check_experts",
+    "check-gdn": "checks.check_gdn",
+    "check-verifiers": "verifiers.check_verifiers",
+    "check-head": "head.check_head",
+    "check-rounds": "rounds.check_rounds",
+    "gdn": "gdn.time_gdn",
+    "verifiers": "verifiers.time_verifiers",
+    "peers": "outside.time_peers",
+    "out": "products.time_out",
+    "router": "products.time_router",
+    "experts": "moe.time_experts",
+    "joint": "products.time_joint",
+    "chain": "chain.time_chain",
+    "head": "products.time_head",
+    "tokens": "head.time_head",
+    "rounds": "rounds.time_rounds",
+    "norms": "products.time_norms",
+}
