@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from hybridspec.core import SamplingParams
+from hybridspec.core import GPU_PREFILL_CHUNK, PREFILL_CHUNK, SamplingParams, prefill_chunk
 from hybridspec.errors import RequestError
 
 
@@ -49,3 +50,9 @@ def test_a_list_given_is_copied():
     stops.append("b")
     assert params.stop == ("a",)
     assert hash(params)
+
+
+def test_only_half_precision_on_a_gpu_takes_large_pieces_of_a_prompt():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert prefill_chunk(cpu, torch.bfloat16) == prefill_chunk(gpu, torch.float32) == PREFILL_CHUNK
+    assert prefill_chunk(gpu, torch.bfloat16) == GPU_PREFILL_CHUNK

@@ -11,7 +11,7 @@ import dataclasses
 import pytest
 import torch
 
-import hybridspec.stream
+import hybridspec.core
 from builders import fill, random_target
 from committed import assert_committed
 from disk_pair import CYCLE, HEADS, VOCABULARY, write_tokenizer
@@ -196,7 +196,7 @@ def test_the_state_after_closing(engine, prompt, rounds):
 @pytest.mark.parametrize("length", [15, 16, 17, 31, 32, 33, 47, 48, 49])
 def test_prompts_at_the_edges_of_prefill_chunks(engine, monkeypatch, length):
     """Partial acceptance right after a full, a nearly full and a barely begun chunk."""
-    monkeypatch.setattr(hybridspec.stream, "PREFILL_CHUNK", 16)
+    monkeypatch.setattr(hybridspec.core, "PREFILL_CHUNK", 16)
     prompt = prompt_ids(length)
     answer = script(engine, prompt, (2, 0, 14, RIGHT, 7), max_tokens=45)
     for system in ("dflash", "static:6"):

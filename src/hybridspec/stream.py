@@ -12,7 +12,13 @@ from typing import ParamSpec
 import torch
 
 from hybridspec.core import PREFILL_CHUNK as PREFILL_CHUNK  # others know it from here
-from hybridspec.core import FinishReason, Generation, GenerationStats, RoundStats
+from hybridspec.core import (
+    FinishReason,
+    Generation,
+    GenerationStats,
+    RoundStats,
+    prefill_chunk,
+)
 from hybridspec.errors import RequestError
 from hybridspec.runtime import check
 from hybridspec.runtime.round import Rounds, Sequence
@@ -126,8 +132,9 @@ class Stream:
         """The prompt, and the token after it."""
         began = time.perf_counter()
         self._rounds.begin()
-        ids = torch.tensor(self._prompt, device=self._rounds.target.device)
-        for part in ids.split(PREFILL_CHUNK):
+        target = self._rounds.target
+        ids = torch.tensor(self._prompt, device=target.device)
+        for part in ids.split(prefill_chunk(target.device, target.dtype)):
             if self._closing:
                 return Piece("", ())
             out = self._rounds.prefill(self._sequence, part)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from builders import random_target, target_config
-from hybridspec.model.attention import FEW, attend, attend_each, causal
+from hybridspec.model.attention import FEW, attend, attend_each, attend_last, causal, flashes
 from hybridspec.runtime.state import TargetState
 
 
@@ -72,3 +72,17 @@ def test_rows_past_the_queries_are_not_read(tokens):
         assert slot.keys[:, :, : 5 + tokens].isfinite().all()
         assert slot.keys[:, :, 5 + tokens :].isfinite().all() == (junk == 0.0)
     assert torch.equal(*outputs)
+
+
+@pytest.mark.parametrize("past", [0, 1, 30])
+@pytest.mark.parametrize("tokens", [FEW + 1, 40])
+def test_the_last_tokens_see_what_a_mask_shows(tokens, past):
+    """A GPU's call for prompts, by torch's plain path."""
+    generator = torch.Generator().manual_seed(tokens)
+    q = torch.randn(tokens, 4, 16, generator=generator, dtype=torch.float64)
+    k, v = torch.randn(2, 2, past + tokens, 16, generator=generator, dtype=torch.float64)
+    expected = attend(q, k, v, causal(tokens, torch.device("cpu")))
+    with torch.inference_mode():
+        ours = attend_last(q, k, v)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-13)
+    assert not flashes(q, k, v)  # for a GPU alone

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import hybridspec.stream
+import hybridspec.core
 from builders import random_target
 from committed import EXACT, assert_committed
 from hybridspec.core import SamplingParams
@@ -90,7 +90,7 @@ def test_the_convolution_window_after_every_commit(form, prompt):
 
 def test_prefill_runs_the_prompt_and_rounds_the_rest(monkeypatch):
     """No prompt token goes through verification, and no round through prefill."""
-    monkeypatch.setattr(hybridspec.stream, "PREFILL_CHUNK", 16)
+    monkeypatch.setattr(hybridspec.core, "PREFILL_CHUNK", 16)
     engine = scripted_engine()
     calls = []
     for name in ("prefill", "stage0", "stage1"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 
+from hybridspec.kernels import support
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.layers import RMSNorm, Rope, product, weight, wide
 
@@ -49,6 +51,31 @@ def attend_each(q: Tensor, k: Tensor, v: Tensor, past: int) -> Tensor:
         scores = torch.bmm(grouped[t], k[:, :seen].transpose(1, 2)).to(wide(q.dtype))
         torch.bmm(scores.softmax(-1).to(v.dtype), v[:, :seen], out=o[t])
     return o.view(tokens, heads * size)
+
+
+def attend_last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention of the last T of n tokens; shapes as `attend`. Builds no mask of T x n where
+    `flashes`."""
+    bias = causal_lower_right(q.shape[0], k.shape[1])
+    o = F.scaled_dot_product_attention(
+        q.transpose(0, 1)[None], k[None], v[None], bias, enable_gqa=True
+    )
+    return o[0].transpose(0, 1).flatten(1)
+
+
+def flashes(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether torch has a flash kernel for these on a GPU; says so where it has none."""
+    if not q.is_cuda:
+        return False
+    parts = (q.transpose(0, 1)[None], k[None], v[None])
+    parameters = torch.backends.cuda.SDPAParams(*parts, None, 0.0, False, True)
+    there: bool = torch.backends.cuda.can_use_flash_attention(parameters)
+    if not there:
+        support.once(
+            "A prompt's attention runs with whole masks, slower than it could: torch has no flash "
+            f"kernel for heads of {q.shape[-1]} in {q.dtype} on this card."
+        )
+    return there
 
 
 def causal(tokens: int, device: torch.device) -> Tensor:
@@ -113,6 +140,8 @@ class GatedAttention:
         values[:, start:end] = v.view(tokens, kv, size).transpose(0, 1)
         if u.is_cpu and tokens <= FEW:
             o = attend_each(q, keys, values, start)
+        elif tokens > FEW and flashes(q, keys[:, :end], values[:, :end]):
+            o = attend_last(q, keys[:, :end], values[:, :end])
         else:
             o = attend(q, keys[:, :end], values[:, :end], causal(tokens, u.device))
         gated: Tensor = o * gate.sigmoid().flatten(1)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hybridspec.kernels import support
 from hybridspec.kernels.gdn import naive
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.layers import RMSNorm, product, weight, wide
@@ -72,6 +73,7 @@ class GDNMixer:
         self.w_conv = torch.empty(config.conv_dim, 1, self.taps, device=device, dtype=dtype)
         self.a_log, self.dt_bias = torch.empty(2, heads, device=device, dtype=self.wide)
         self.norm = torch.empty(config.linear_value_head_dim, device=device, dtype=self.wide)
+        self.chunked = False
 
     def slots(self) -> dict[str, Tensor]:
         """Checkpoint name -> view."""
@@ -99,6 +101,22 @@ class GDNMixer:
         factors = torch.tensor([[[1 / size]], [[size**-0.5]]], dtype=self.wide)
         self.qk_norm = RMSNorm(factors.to(self.rate.device), size, L2_EPS / size)
         self.out_norm = RMSNorm(self.norm, config.linear_value_head_dim, config.rms_norm_eps)
+        self.chunked = support.serves("A prompt's GDN layers", self.w_in.device, self._refusal)
+
+    def _refusal(self) -> str | None:
+        from hybridspec.kernels.gdn import chunked
+
+        return chunked.refusal(self._heads(), self.w_in.dtype)
+
+    def _heads(self) -> tuple[int, int, int, int]:
+        """KH, VH, dk, dv."""
+        c = self.config
+        return (
+            c.linear_num_key_heads,
+            c.linear_num_value_heads,
+            c.linear_key_head_dim,
+            c.linear_value_head_dim,
+        )
 
     def verify(self, u: Tensor, buffers: GDNBuffers, verifier: Verifier) -> Tensor:
         """u [w, hidden] -> [w, VH * dv], not yet projected back; leaves the state.
@@ -117,6 +135,8 @@ class GDNMixer:
 
     def prefill(self, u: Tensor, buffers: GDNBuffers) -> Tensor:
         """u [T, hidden] -> [T, VH * dv]; advances state and convolution history over T tokens."""
+        if self.chunked:
+            return self._prefill_chunked(u, buffers)
         history = buffers.conv[: self.taps - 1]
         qkv, z, b, a = self._project(u)
         window = torch.cat((history, qkv))
@@ -126,6 +146,17 @@ class GDNMixer:
         buffers.state.copy_(state)
         history.copy_(window[-(self.taps - 1) :])
         return self._finish(o, z)
+
+    def _prefill_chunked(self, u: Tensor, buffers: GDNBuffers) -> Tensor:
+        """The same by a GPU's kernels."""
+        from hybridspec.kernels.gdn import chunked, ends
+
+        history = buffers.conv[: self.taps - 1]
+        qkv, z, b, a = self._project(u)
+        q, k, v = ends.convolve(qkv, history, self.conv_weight, ends.Heads(*self._heads()), L2_EPS)
+        history.copy_(torch.cat((history, qkv[-(self.taps - 1) :]))[-(self.taps - 1) :])
+        o = chunked.prefill(q, k, v, *self._gates(b, a), buffers.state)
+        return ends.finish(o, z, self.norm, self.config.rms_norm_eps)
 
     def _project(self, u: Tensor) -> tuple[Tensor, ...]:
         """The four input projections in one product."""

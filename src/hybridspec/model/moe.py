@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hybridspec.kernels import support
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.layers import add_product, product, weight, wide
 
@@ -16,6 +17,7 @@ from hybridspec.model.layers import add_product, product, weight, wide
 # ones.
 DENSE_BYTES = 8 << 20
 DENSE_TOKENS = 64
+FEW = 16  # tokens of a verification; more are a prompt
 
 
 class MoE:
@@ -32,7 +34,7 @@ class MoE:
         self.shared_widths = (shared, shared, 1)  # gate, up, output gate
         self.shared_in = empty(sum(self.shared_widths), hidden)
         self.shared_down = empty(hidden, shared)
-        self.small = False
+        self.small = self.sorts = False
 
     def slots(self) -> dict[str, Tensor]:
         """Checkpoint name -> view."""
@@ -48,9 +50,18 @@ class MoE:
         }
 
     def prepare(self) -> None:
-        """Decide whether the dense form pays. On a CPU it needs no copies: see `weight`."""
+        """Decide whether the dense form pays, and whether a GPU's kernels serve these experts.
+
+        On a CPU the dense form needs no copies: see `weight`.
+        """
         small = self.gate_up.nbytes + self.down.nbytes <= DENSE_BYTES
         self.small = small and self.down.device.type == "cpu"
+        self.sorts = support.serves("A prompt's experts", self.down.device, self._refusal)
+
+    def _refusal(self) -> str | None:
+        from hybridspec.kernels.moe import grouped
+
+        return grouped.refusal(self.gate_up)
 
     def route(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """u [T, hidden] -> experts [T, k] int64 and their weights [T, k], which sum to 1.
@@ -68,6 +79,8 @@ class MoE:
         y = add_product(residual, inner, self.shared_down)
         if self.small and u.shape[0] <= DENSE_TOKENS:
             return self._dense(u, experts, weights, y)
+        if self.sorts and u.shape[0] > FEW:
+            return self._sorted(u, experts, weights, y)
         return self._grouped(u, experts, weights, y)
 
     def _dense(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
@@ -78,6 +91,12 @@ class MoE:
         inner = F.silu(gate).mul_(up).mul_(mask.unsqueeze(-1))
         side_by_side = self.down.transpose(1, 2).flatten(0, 1).t()  # [hidden, E * I]
         return add_product(y, inner.flatten(1), side_by_side)
+
+    def _sorted(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
+        """On a GPU: tokens sorted by expert, two grouped products; adds to y."""
+        from hybridspec.kernels.moe import grouped
+
+        return grouped.combine(u, experts, weights, self.gate_up, self.down, y)
 
     def _grouped(self, u: Tensor, experts: Tensor, weights: Tensor, y: Tensor) -> Tensor:
         """Each chosen expert once, over the tokens that chose it; adds to y."""

@@ -48,9 +48,11 @@ class TileConfig:
     def choose(cls, rows: int, groups: int, nbytes: int) -> TileConfig:
         """Rows for a mean group, so that few of a tile stay empty: 128 for the 256 rows of 8,192
         tokens and 256 experts. A step is 128 bytes of a row, so three stages of 128 x 128 are 96
-        KiB: as much as a card with 99 KiB takes."""
-        size = max(16, min(128, _power(rows // max(1, groups))))
-        return cls(size, 128, 128 // nbytes, warps=8 if size == 128 else 4)
+        KiB: as much as a card with 99 KiB takes. In fp32, where a step is three products, a quarter
+        of that tile fills the registers."""
+        most = 256 // nbytes
+        size = max(16, min(most, _power(rows // max(1, groups))))
+        return cls(size, most, 128 // nbytes, warps=8 if size == most else 4)
 
 
 def router(experts: int, hidden: int) -> ProductConfig:

@@ -86,7 +86,7 @@ def _activate(x, y, WIDTH, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _sum(y, place, weights, base, out, K, TOP: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """out = base + sum over a token's slots of weight times the row in the slot's place, in fp32."""
+    """out = base + each token's slots: weight times the row in the slot's place; in fp32."""
     token = tl.program_id(0).to(tl.int64)
     col = tl.program_id(1) * COLS + tl.arange(0, COLS)
     acc = tl.load(base + token * K + col, mask=col < K).to(tl.float32)
