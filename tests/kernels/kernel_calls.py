@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from sampling_calls import sampling
 from torch import Tensor
 
 from hybridspec.kernels.accept.accept import Round, accept
@@ -172,6 +173,8 @@ CALLS: dict[str, Callable[[], None]] = {
     },
     "ends pair": lambda: ends(320, 8192, 4),
     "ends 35b": lambda: ends(2048, 248320, 8),
+    "sampling pair": lambda: sampling(8192),
+    "sampling 35b": lambda: sampling(248320),
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},
 }
 CONTROL = {"control": spilling}
