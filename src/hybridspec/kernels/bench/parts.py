@@ -14,6 +14,7 @@ PARTS: dict[str, str] = {
     "check-verifiers": "verifiers.check_verifiers",
     "check-head": "head.check_head",
     "check-rounds": "rounds.check_rounds",
+    "check-sampling": "sampling.check_sampling",
     "gdn": "gdn.time_gdn",
     "verifiers": "verifiers.time_verifiers",
     "peers": "outside.time_peers",
@@ -25,5 +26,6 @@ PARTS: dict[str, str] = {
     "head": "products.time_head",
     "tokens": "head.time_head",
     "rounds": "rounds.time_rounds",
+    "sampling": "sampling.time_sampling",
     "norms": "products.time_norms",
 }
