@@ -12,59 +12,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.gdn.chunk import decay, gamma, tile, unit_inverse
 from hybridspec.kernels.gdn.config import ChunkConfig
 
 LEVELS = 6
 CHUNK = 1 << LEVELS
 HEADS = (32, 64, 128)  # sizes dk and dv that are served
 DEPTH = 32  # columns of a head in a step: operands of fp32 products lie in registers
-
-
-@triton.jit
-def _decay(g, start, head, T, VH: tl.constexpr, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """G [CHUNK] float64, the running sum of g: differences must survive a strong decay among weak
-    ones. Tokens beyond T do not decay."""
-    t = start + tl.arange(0, CHUNK)
-    one = tl.load(g + t.to(tl.int64) * VH + head, mask=t < T, other=0.0)
-    return tl.cumsum(one.to(tl.float64), 0)
-
-
-@triton.jit
-def _gamma(total, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """e^(G_i - G_j) where i >= j, else 0: never the exponential of a positive number."""
-    t = tl.arange(0, CHUNK)
-    past = t[:, None] >= t[None, :]
-    gap = (total[:, None] - total[None, :]).to(tl.float32)
-    return tl.where(past, tl.exp(tl.where(past, gap, 0.0)), 0.0)
-
-
-@triton.jit
-def _tile(  # type: ignore[no-untyped-def]
-    x, start, head, first, T,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, COLS: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    """A chunk's COLS columns from `first` of one head of x [T, HEADS, SIZE], in fp32; zeros beyond
-    T."""
-    t, col = start + tl.arange(0, CHUNK), first + tl.arange(0, COLS)
-    at = (t.to(tl.int64)[:, None] * HEADS + head) * SIZE + col[None, :]
-    return tl.load(x + at, mask=(t < T)[:, None], other=0.0).to(tl.float32)
-
-
-@triton.jit
-def _unit_inverse(lower, CHUNK: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(I + lower)^-1 for a chunk of 2^LEVELS, joined from halves: with D, A the inverses of two
-    diagonal blocks and L between them, below a pair stands -D L A. No power of `lower` is formed:
-    see README.md."""
-    row, col = tl.arange(0, CHUNK)[:, None], tl.arange(0, CHUNK)[None, :]
-    inverse = tl.where(row == col, 1.0, 0.0)
-    inverse -= tl.where((row % 2 == 1) & (col == row - 1), lower, 0.0)
-    for level in range(1, LEVELS):  # a loop, for unrolled it would take a minute to compile
-        block = row >> level
-        between = tl.where((block % 2 == 1) & ((col >> level) == block - 1), lower, 0.0)
-        left = tl.dot(inverse, between, input_precision=PRECISION)
-        tl.debug_barrier()  # else both products' operands are fetched at once and spill
-        inverse = tl.dot(-left, inverse, inverse, input_precision=PRECISION)
-    return inverse
 
 
 @triton.jit(do_not_specialize=["T"])
@@ -80,7 +34,7 @@ def _within(  # type: ignore[no-untyped-def]
     t = start + tl.arange(0, CHUNK)
     real = t < T
     at = t.to(tl.int64) * VH + head
-    total = _decay(g, start, head, T, VH, CHUNK)
+    total = decay(g, start, head, T, VH, CHUNK)
     whole = tl.sum(tl.where(tl.arange(0, CHUNK) == CHUNK - 1, total, 0.0), 0)
     growth = tl.exp(total.to(tl.float32))
     tl.store(grown + at, growth, mask=real)
@@ -89,22 +43,22 @@ def _within(  # type: ignore[no-untyped-def]
 
     lower = tl.zeros((CHUNK, CHUNK), tl.float32)
     for first in range(0, DK, DEPTH):
-        key = _tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
+        key = tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
         lower = tl.dot(key, tl.trans(key), lower, input_precision=PRECISION)
     later = tl.arange(0, CHUNK)[:, None] > tl.arange(0, CHUNK)[None, :]
-    lower = tl.where(later, lower * _gamma(total, CHUNK) * rate[:, None], 0.0)
-    inverse = _unit_inverse(lower, CHUNK, LEVELS, PRECISION)
+    lower = tl.where(later, lower * gamma(total, CHUNK) * rate[:, None], 0.0)
+    inverse = unit_inverse(lower, CHUNK, LEVELS, PRECISION)
 
     tl.debug_barrier()  # what was stored is read again: the inverse needs all registers
     rate = tl.load(beta + at, mask=real, other=0.0)
     growth = tl.load(grown + at, mask=real, other=0.0)
     col = tl.arange(0, DEPTH)[None, :]
     for first in range(0, DV, DEPTH):
-        value = _tile(v, start, head, first, T, VH, DV, DEPTH, CHUNK) * rate[:, None]
+        value = tile(v, start, head, first, T, VH, DV, DEPTH, CHUNK) * rate[:, None]
         made = tl.dot(inverse, value, input_precision=PRECISION)
         tl.store(u + at[:, None] * DV + first + col, made, mask=real[:, None])
     for first in range(0, DK, DEPTH):
-        key = _tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK) * (rate * growth)[:, None]
+        key = tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK) * (rate * growth)[:, None]
         made = tl.dot(inverse, key, input_precision=PRECISION)
         tl.store(w + at[:, None] * DK + first + col, made, mask=real[:, None])
 
@@ -133,17 +87,17 @@ def _scan(  # type: ignore[no-untyped-def]
         real = t < T
         at = t.to(tl.int64) * VH + head
         z = tl.load(u + at[:, None] * DV + row[None, :], mask=real[:, None], other=0.0)
-        part = _tile(w, start, head, 0, T, VH, DK, half, CHUNK)
+        part = tile(w, start, head, 0, T, VH, DK, half, CHUNK)
         z -= tl.dot(part, s, input_precision=PRECISION)
-        part = _tile(w, start, head, half, T, VH, DK, half, CHUNK)
+        part = tile(w, start, head, half, T, VH, DK, half, CHUNK)
         z -= tl.dot(part, s_more, input_precision=PRECISION)
         tl.store(u + at[:, None] * DV + row[None, :], z, mask=real[:, None])
         z *= tl.load(left + at, mask=real, other=0.0)[:, None]
         last = tl.minimum(start + CHUNK, T) - 1
         growth = tl.load(grown + last * VH + head)
-        part = _tile(k, start, key_head, 0, T, KH, DK, half, CHUNK)
+        part = tile(k, start, key_head, 0, T, KH, DK, half, CHUNK)
         s = tl.dot(tl.trans(part), z, s * growth, input_precision=PRECISION)
-        part = _tile(k, start, key_head, half, T, KH, DK, half, CHUNK)
+        part = tile(k, start, key_head, half, T, KH, DK, half, CHUNK)
         s_more = tl.dot(tl.trans(part), z, s_more * growth, input_precision=PRECISION)
     tl.store(state + upper, s)
     tl.store(state + half + upper, s_more)
@@ -164,12 +118,12 @@ def _outputs(  # type: ignore[no-untyped-def]
     scores = tl.zeros((CHUNK, CHUNK), tl.float32)
     reads = tl.zeros((CHUNK, COLS), tl.float32)
     for first in range(0, DK, DEPTH):
-        query = _tile(q, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
-        key = _tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
+        query = tile(q, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
+        key = tile(k, start, key_head, first, T, KH, DK, DEPTH, CHUNK)
         scores = tl.dot(query, tl.trans(key), scores, input_precision=PRECISION)
         reads = tl.dot(query, tl.load(before + first), reads, input_precision=PRECISION)
-    total = _decay(g, start, head, T, VH, CHUNK)
-    scores = scores * _gamma(total, CHUNK)
+    total = decay(g, start, head, T, VH, CHUNK)
+    scores = scores * gamma(total, CHUNK)
     reads = reads * tl.exp(total.to(tl.float32))[:, None]
 
     t = start + tl.arange(0, CHUNK)
