@@ -15,6 +15,7 @@ PARTS: dict[str, str] = {
     "check-head": "head.check_head",
     "check-rounds": "rounds.check_rounds",
     "check-sampling": "sampling.check_sampling",
+    "check-prefill": "prefill_checks.check_prefill",
     "gdn": "gdn.time_gdn",
     "verifiers": "verifiers.time_verifiers",
     "peers": "outside.time_peers",
@@ -27,5 +28,6 @@ PARTS: dict[str, str] = {
     "tokens": "head.time_head",
     "rounds": "rounds.time_rounds",
     "sampling": "sampling.time_sampling",
+    "prefill": "prefill.time_prefill",
     "norms": "products.time_norms",
 }

@@ -48,7 +48,7 @@ class ChunkConfig:
         """32 of 128 rows: 32 heads are 128 programs, about one for each multiprocessor of an H200.
 
         Three products for one: a single one of tf32 leaves errors of 1e-3 in states, and ten times
-        as much where keys repeat, which is all that the tolerances allow. Of bf16 three leave 1e-5,
+        as much where keys repeat, which is all that the tolerances allow. Three of bf16 leave 1e-5,
         of tf32 1e-6 at twice the time: for float32 models.
         """
         precision = "tf32x3" if dtype == torch.float32 else "bf16x3"
