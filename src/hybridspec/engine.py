@@ -31,6 +31,7 @@ from hybridspec.model.target import Target
 from hybridspec.placement import choose_context, choose_device, choose_dtype
 from hybridspec.policy.profile import Profile
 from hybridspec.profiles import find_profile
+from hybridspec.runtime.accelerate import accelerated
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
@@ -57,6 +58,7 @@ class Engine:
         defaults: GenerationConfig | None = None,
         max_context: int | None = None,
         profile: Profile | None = None,
+        kernels: bool = True,
     ) -> None:
         """Wrap loaded models; `load` is the usual way.
 
@@ -67,7 +69,10 @@ class Engine:
             defaults: the checkpoint's stop ids and sampling settings.
             max_context: most tokens of prompt and answer together.
             profile: the pair's calibration on this device, for the systems that need one.
+            kernels: on a GPU, verify with the kernels of `kernels/forward` instead of plain torch.
         """
+        if kernels:
+            target = accelerated(target)
         self.profile = profile
         self._systems: dict[str, System] = {}
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
@@ -99,6 +104,7 @@ class Engine:
         draft_revision: str | None = None,
         progress: bool | None = None,
         profile: str | Path | None = None,
+        kernels: bool = True,
     ) -> Self:
         """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.
 
@@ -114,6 +120,7 @@ class Engine:
             progress: show a bar while loading; None shows it on a terminal only.
             profile: a calibration profile of the pair on this device (`hybridspec calibrate`); None
                 takes the embedded pair's own where it fits.
+            kernels: on a GPU, verify with our kernels (the default) or in plain torch.
 
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
@@ -138,6 +145,7 @@ class Engine:
             defaults=defaults,
             max_context=max_context,
             profile=calibrated,
+            kernels=kernels,
         )
 
     @property

@@ -109,7 +109,7 @@ def moe(hidden: int, count: int, top: int, width: int, shared: int) -> None:
     ]
     w = naive.Weights(*(empty(*shape, dtype=HALF) for shape in shapes))
     routed = Routed.empty(count, top, META)
-    h = empty(len(routed.weights), 16, width, dtype=HALF)
+    h = empty(routed.places, 16, width, dtype=HALF)
     shared_h = empty(16, shared, dtype=HALF)
     route(after.normed, 1e-6, w.router, empty(dtype=torch.int32), routed, space)
     experts.up(after.normed, 1e-6, w, routed, h, shared_h)

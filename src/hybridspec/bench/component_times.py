@@ -104,7 +104,7 @@ class Walk:
                     samples.components[w].append(spent)
                 else:
                     samples.whole[w].append(sum(spent.values()))
-        slot.commit(1, self.verifier)  # row 0, which every length has verified
+        self.target.commit(slot, 1, self.verifier)  # row 0, which every length has verified
         assert out.features is not None
         self.drafter.extend(out.features[:1], drafter_slot)
         return int(out.logits[0].argmax())

@@ -114,7 +114,7 @@ def plain_logits(target: Target, prompt: Sequence[int], answer: Sequence[int]) -
         for token in answer:
             stage0 = target.stage0(torch.tensor([token], device=target.device), slot, "exact")
             out = target.stage1(stage0, 1, slot, "exact")
-            slot.commit(1, "exact")
+            target.commit(slot, 1, "exact")
     return out.logits[-1]
 
 

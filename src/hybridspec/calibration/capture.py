@@ -70,7 +70,7 @@ class Capture:
         experts = torch.stack([stage0.experts, *slot.routes])
         slot.routes = None
         y = out.logits.argmax(-1)
-        slot.commit(1, "exact")
+        self.target.commit(slot, 1, "exact")
         assert out.features is not None
         self.drafter.extend(out.features[:1], drafter_slot)
         return proposal, int(accept(proposal.tokens, y)), experts, int(y[0])

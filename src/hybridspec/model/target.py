@@ -187,6 +187,10 @@ class Target:
         x, taps = self._run(self.embedding[ids], 0, step)
         return self._output(x, taps, step)
 
+    def commit(self, slot: TargetSlot, m: int, verifier: Verifier) -> None:
+        """Keep the first m inputs of the slot's last verification, which was one of `verifier`."""
+        slot.commit(m, verifier)
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Head on normalised rows [T, hidden] -> [T, V]; the drafter uses it too."""
         return product(hidden, self.head).to(wide(self.dtype))

@@ -88,7 +88,7 @@ class Rounds:
         verdict = self._verdict(sequence, proposal, out, w)
         emission = output.push(verdict.emitted)
         m = emission.kept  # the anchor and the kept drafts before the last kept token
-        slot.commit(m, verifier)
+        self.target.commit(slot, m, verifier)
         self._keep(sequence, out, m)
         sequence.anchor = verdict.emitted[m - 1]
         kept = proposal.tokens if proposal is not None and sequence.keep_drafts else None

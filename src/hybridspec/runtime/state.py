@@ -41,6 +41,8 @@ class TargetSlot:
     checkpoint [Lg, VH, dv, dk], conv [Lg, 3 + W, C], keys and values [La, KV, capacity + W, D],
     z [Lg, W, VH, dv], k [Lg, W, KH, dk], g [Lg, W, VH]; Lg and La count GDN and attention layers.
     `memory` is what single verifiers need, `index` this slot's place in it.
+    raw [Lg, 3 + W, R] and alpha [Lg, W, VH] are what the kernels alone need: whole rows of the
+    joint projection, of which `conv` is the first C columns, and decays, not their logarithms g.
     """
 
     checkpoint: Tensor
@@ -52,6 +54,8 @@ class TargetSlot:
     g: Tensor
     memory: VerifierMemory
     index: int = 0
+    raw: Tensor | None = None
+    alpha: Tensor | None = None
     length: int = 0
     pending: int = 0
     tap_layers: tuple[int, ...] = ()
@@ -145,7 +149,10 @@ class TargetState:
         slots: int = 1,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
+        joint: bool | None = None,
     ) -> None:
+        """joint: with what the kernels need (see `TargetSlot`); by default on a GPU."""
+        joint = torch.device(device).type == "cuda" if joint is None else joint
         linear, full = len(config.linear_layers), len(config.full_layers)
         heads, dk = config.linear_num_value_heads, config.linear_key_head_dim
         dv, history = config.linear_value_head_dim, config.linear_conv_kernel_dim - 1
@@ -156,7 +163,10 @@ class TargetState:
 
         self.capacity = capacity
         self.gdn = zeros(linear, slots, heads, dv, dk)
-        self.conv = zeros(linear, slots, history + W, config.conv_dim, of=dtype)
+        row = config.conv_dim + (config.value_dim + 2 * heads if joint else 0)
+        self.raw = zeros(linear, slots, history + W, row, of=dtype)
+        self.conv = self.raw[..., : config.conv_dim]
+        self.alpha = zeros(linear, slots, W, heads) if joint else None
         self.keys, self.values = zeros(*kv, of=dtype), zeros(*kv, of=dtype)
         self.z = zeros(linear, slots, W, heads, dv)
         self.k = zeros(linear, slots, W, config.linear_num_key_heads, dk)
@@ -175,13 +185,16 @@ class TargetState:
         gdn, conv, keys, values, z, k, g = (t[:, index] for t in self._common().values())
         own = (self.verifiers, index)
         slot = TargetSlot(gdn, conv, keys, values, z, k, g, *own, tap_layers=tap_layers)
+        if self.alpha is not None:
+            slot.raw, slot.alpha = self.raw[:, index], self.alpha[:, index]
         slot.reset()
         return slot
 
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers."""
-        return sum(t.nbytes for t in self.tensors().values())
+        joint = 0 if self.alpha is None else self.alpha.nbytes + self.raw.nbytes - self.conv.nbytes
+        return sum(t.nbytes for t in self.tensors().values()) + joint
 
     def _common(self) -> dict[str, Tensor]:
         names = ("gdn", "conv", "keys", "values", "z", "k", "g")

@@ -82,7 +82,7 @@ def check_experts(s: Setting) -> None:
     h, w, space = s.shape, weights(s), Workspace.empty(s.device)
     x, normed, after = stream(s)
     routed = Routed.empty(h.experts, h.top, s.device)
-    inner, shared = s.empty(len(routed.weights), 16, h.width), s.empty(16, h.shared)
+    inner, shared = s.empty(routed.places, 16, h.width), s.empty(16, h.shared)
     results = []
     for length in LENGTHS:
         y, count = s.empty(16, h.hidden), s.scalar(length)
@@ -96,13 +96,13 @@ def check_experts(s: Setting) -> None:
         same(s, f"top-k, w = {length}", routed.ids[:length].long(), ids)
         distinct = ids.unique()
         same(s, f"list, w = {length}", routed.distinct[: int(routed.count)].long(), distinct)
-        exact = x[:length].double() + _experts(normed, w, logits, ids)
+        exact = x[:length].double() + law_experts(normed, w, logits, ids)
         compare(s, f"experts, w = {length}", y[:length], exact)
         results.append(y)
     same(s, "a token among others", results[0][0], results[-1][0])
 
 
-def _experts(u: Tensor, w: Weights, logits: Tensor, ids: Tensor) -> Tensor:
+def law_experts(u: Tensor, w: Weights, logits: Tensor, ids: Tensor) -> Tensor:
     """What the experts `ids` [T, k] and the shared one add, in float64."""
 
     def one(u: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
@@ -162,7 +162,7 @@ def _check_plain(s: Setting, name: str, a: Layers) -> None:
 
 
 def _check_fused(s: Setting, name: str, a: Layers) -> None:
-    mixer = GDNMixer(s.shape.config(), s.device, torch.float64)
+    mixer = GDNMixer(s.shape.mixer(), s.device, torch.float64)
     taps, rate, bias, norm = (t.double() for t in a.gates)
     mixer.w_conv[:, 0] = taps.t()
     mixer.a_log.copy_((-rate).log())

@@ -60,7 +60,7 @@ def time_out(s: Setting) -> None:
         Workspace.empty(s.device),
     )
     k = shape.value_heads * shape.dv
-    weights = _weights(s, shape.hidden, k)
+    weights = many(s, shape.hidden, k)
     gated = s.normal(16, k)
     squares = s.normal(16, shape.value_heads, fused.blocks(shape.dv), dtype=torch.float32).abs()
     for c in OUT:
@@ -80,7 +80,7 @@ def time_router(s: Setting) -> None:
     """Router, top-k and list in one kernel; cuBLAS makes the logits alone."""
     shape, after, space = s.shape, left(s), Workspace.empty(s.device)
     routed, length = Routed.empty(shape.experts, shape.top, s.device), s.scalar(16)
-    weights = _weights(s, shape.experts + 1, shape.hidden)
+    weights = many(s, shape.experts + 1, shape.hidden)
     for c in ROUTER:
         calls = [
             lambda w=w, c=c: route(after.normed, EPS, w, length, routed, space, c, **s.options)
@@ -92,7 +92,7 @@ def time_router(s: Setting) -> None:
 
 def _time_normed(s: Setting, name: str, n: int, configs: list[ProductConfig]) -> None:
     after, y = left(s), s.empty(16, n)
-    weights = _weights(s, n, s.shape.hidden)
+    weights = many(s, n, s.shape.hidden)
     for c in configs:
         calls = [
             lambda w=w, c=c: norm_product(after.normed, EPS, w, y, None, c, **s.options)
@@ -108,5 +108,6 @@ def _time_cublas(s: Setting, name: str, x: Tensor, weights: list[Tensor]) -> Non
     s.timed(f"{name}, cuBLAS", "", calls, weights[0].nbytes)
 
 
-def _weights(s: Setting, n: int, k: int) -> list[Tensor]:
+def many(s: Setting, n: int, k: int) -> list[Tensor]:
+    """Weights [n, k], as many as take turns."""
     return [s.weight(n, k) for _ in range(s.copies(2 * n * k))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ Call = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes that kernels see. `layers`: of the chain, all GDN; `stored`: sets of experts that
-    these take turns to read."""
+    """The sizes that kernels see."""
 
     hidden: int
     key_heads: int
@@ -34,7 +33,9 @@ class Shape:
     shared: int
     vocabulary: int
     layers: int
-    stored: int
+    heads: int
+    kv_heads: int
+    head_dim: int
     distinct: tuple[int, ...]  # U to time
 
     @property
@@ -47,21 +48,30 @@ class Shape:
         """Rows of the joint GDN projection."""
         return self.channels + self.value_heads * (self.dv + 2)
 
-    def config(self) -> TargetConfig:
-        """As far as a GDN mixer reads it; a small hidden size, for its projections are not run."""
+    def target(self) -> TargetConfig:
+        """The whole model: every fourth layer is one of attention."""
+        kinds = ("linear_attention",) * 3 + ("full_attention",)
         return TargetConfig(
-            vocab_size=1, hidden_size=1, layer_types=("linear_attention",), num_attention_heads=1,
-            num_key_value_heads=1, head_dim=1, linear_num_key_heads=self.key_heads,
-            linear_num_value_heads=self.value_heads, linear_key_head_dim=self.dk,
-            linear_value_head_dim=self.dv, num_experts=1, num_experts_per_tok=1,
-            moe_intermediate_size=1, shared_expert_intermediate_size=1, rms_norm_eps=EPS,
+            vocab_size=self.vocabulary, hidden_size=self.hidden,
+            layer_types=(kinds * self.layers)[: self.layers], num_attention_heads=self.heads,
+            num_key_value_heads=self.kv_heads, head_dim=self.head_dim,
+            linear_num_key_heads=self.key_heads, linear_num_value_heads=self.value_heads,
+            linear_key_head_dim=self.dk, linear_value_head_dim=self.dv, num_experts=self.experts,
+            num_experts_per_tok=self.top, moe_intermediate_size=self.width,
+            shared_expert_intermediate_size=self.shared, rms_norm_eps=EPS,
         )  # fmt: skip
+
+    def mixer(self) -> TargetConfig:
+        """For one GDN mixer, at a small hidden size: its projections are not run."""
+        return replace(self.target(), hidden_size=1)
 
 
 SHAPES = {
-    "35b": Shape(2048, 16, 32, 128, 128, 256, 8, 512, 512, 248320, 40, 8, (8, 25, 50, 100)),
+    "35b": Shape(
+        2048, 16, 32, 128, 128, 256, 8, 512, 512, 248320, 40, 16, 2, 256, (8, 25, 50, 100)
+    ),  # fmt: skip
     # small enough for the interpreter: it shows that the bench itself works
-    "small": Shape(64, 2, 4, 32, 32, 12, 2, 16, 24, 96, 2, 1, (2, 5)),
+    "small": Shape(64, 2, 4, 32, 32, 12, 2, 16, 24, 96, 4, 2, 1, 32, (2, 5)),
 }
 
 

@@ -185,7 +185,8 @@ def _launch(
     sums = triton.cdiv(triton.cdiv(k, c.depth), split) * blocks or triton.cdiv(k, GROUP)
     _product[(tiles, split)](
         x, w, y, y.stride(0), squares, residual, 0 if residual is None else residual.stride(0),
-        *(after.pointers() if after else (None,) * 3), *(workspace or (None, None)), eps, n, k, norm, blocks, triton.next_power_of_2(sums),
-        residual is not None, after is not None, split, ROWS, c.cols, c.depth, early,
-        num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
+        *(after.pointers() if after else (None,) * 3), *(workspace or (None, None)), eps, n, k,
+        norm, blocks, triton.next_power_of_2(sums), residual is not None, after is not None, split,
+        ROWS, c.cols, c.depth, early, num_warps=c.warps, num_stages=c.stages,
+        enable_fp_fusion=False, **options(early),
     )  # fmt: skip

@@ -33,8 +33,8 @@ def _share(ids, shares, expert, TOP, TOPS: tl.constexpr, ROWS: tl.constexpr):  #
 def _up(  # type: ignore[no-untyped-def]
     x, squares, eps, gate_up, shared_gate_up, ids, shares, opening, distinct, before, h, shared_h,
     E, K, WIDTH, SHARED, TOP,
-    TOPS: tl.constexpr, SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
-    EARLY: tl.constexpr,
+    TOPS: tl.constexpr, SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    DEPTH: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     take_turn(EARLY)
     place = tl.program_id(1) - 1  # -1 is the shared expert
@@ -156,7 +156,8 @@ def up(
     top = routed.ids.shape[1]
     _up[(triton.cdiv(max(i, s), c.cols), 1 + routed.places)](
         *x, eps, w.gate_up, w.shared_gate_up, *routed[1:], h, shared_h, experts, k, i, s, top,
-        triton.next_power_of_2(top), triton.next_power_of_2(x.squares.shape[0]), ROWS, c.cols, c.depth, early,
+        triton.next_power_of_2(top), triton.next_power_of_2(x.squares.shape[0]), ROWS, c.cols,
+        c.depth, early,
         num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip
 

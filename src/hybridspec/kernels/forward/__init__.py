@@ -1,0 +1,1 @@
+"""Whole passes as launches of the kernels beside this folder."""

@@ -1,0 +1,78 @@
+"""A pass's products and experts, each by the kernel that serves its size: streaming ones where they
+do, else Triton's. One weight is always multiplied by the same kernel."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from hybridspec.kernels.forward.buffers import Buffers
+from hybridspec.kernels.linear import product as general
+from hybridspec.kernels.linear.norm import Next
+from hybridspec.kernels.moe import experts as general_experts
+from hybridspec.kernels.moe.naive import Weights
+from hybridspec.kernels.moe.route import choose, route
+from hybridspec.kernels.stream import dense
+from hybridspec.kernels.stream import experts as streaming_experts
+
+
+class Steps:
+    """Launches over one set of buffers; each reads what the one before it left there."""
+
+    def __init__(self, buffers: Buffers, eps: float, *, early: bool) -> None:
+        self.buffers, self.eps, self.early = buffers, eps, early
+
+    def normed(self, w: Tensor, y: Tensor, length: Tensor) -> None:
+        """y = the norm of the stream, times w^T."""
+        x = self.buffers.normed
+        if dense.serves(w):
+            dense.norm_product(x, self.eps, w, y, length, early=self.early)
+        else:
+            general.norm_product(x, self.eps, w, y, early=self.early)
+
+    def attended(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
+        """The end of an attention layer on top of x."""
+        b = self.buffers
+        if dense.serves(w):
+            dense.product(b.attended, w, b.x, length, x, after, early=self.early)
+        else:
+            general.product(b.attended, w, b.x, x, after, b.space, early=self.early)
+
+    def gated(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
+        """The end of a GDN layer on top of x."""
+        b, gated = self.buffers, self.buffers.gated.flatten(1)
+        if dense.serves_gated(w, b.squares.shape[1]):
+            dense.gated_product(gated, b.squares, self.eps, w, b.x, length, x, after,
+                                early=self.early)  # fmt: skip
+        else:
+            general.gated_product(gated, b.squares, self.eps, w, b.x, x, after, b.space,
+                                  early=self.early)  # fmt: skip
+
+    def route(self, w: Weights, length: Tensor) -> None:
+        """The router's logits of the stream's norm. The streaming experts choose by them; for the
+        others the choice is a launch of its own."""
+        b = self.buffers
+        if streaming_experts.serves(w):
+            self.normed(w.router, b.routed.logits, length)
+        else:
+            route(b.normed, self.eps, w.router, length, b.routed, b.space, early=self.early)
+
+    def choose(self, length: Tensor) -> None:
+        """The experts of `length` tokens, to be seen from outside."""
+        choose(length, self.buffers.routed, self.buffers.space, early=self.early)
+
+    def choose_again(self, w: Weights, length: Tensor) -> None:
+        """The experts for fewer tokens than `route` was for."""
+        if not streaming_experts.serves(w):
+            self.choose(length)
+
+    def experts(self, w: Weights, x: Tensor, y: Tensor, after: Next, length: Tensor) -> None:
+        """y = x and what the experts make of its norm."""
+        b, early = self.buffers, self.early
+        if streaming_experts.serves(w):
+            streaming_experts.up(
+                b.normed, self.eps, w, length, b.routed, b.h, b.shared, early=early
+            )
+            streaming_experts.down(b.h, b.shared, w, length, b.routed, x, y, after, early=early)
+        else:
+            general_experts.up(b.normed, self.eps, w, b.routed, b.h, b.shared, early=early)
+            general_experts.down(b.h, b.shared, w, b.routed, x, y, b.space, after, early=early)

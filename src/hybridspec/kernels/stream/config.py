@@ -1,0 +1,45 @@
+"""Where the streaming kernels serve, and how many blocks they run."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+WARPS, THREADS, ROWS, COLS = 8, 256, 16, 16  # as in tile.cuh
+HEAD = 128  # values of a head that `gated_product` takes: a step of dense.cu
+SPREAD = 1  # neighbouring tiles for a block
+STATIC = 20 << 10  # bytes of shared memory that the sources declare with a size, at most
+
+
+def rows_bytes(k: int) -> int:
+    """Shared memory for sixteen rows of K values, each warp's share padded by 32."""
+    return WARPS * ROWS * (k // WARPS + 32) * 2
+
+
+def depth_serves(w: Tensor, k: int) -> bool:
+    """Whether weights of that dtype and place can be walked along K = k."""
+    return w.dtype == torch.bfloat16 and k % 1024 == 0 and fits(w.device, rows_bytes(k) + STATIC)
+
+
+def width_serves(width: int) -> bool:
+    """Whether an expert's width divides among eight warps by two chunks of 32."""
+    return width % 512 == 0
+
+
+def fits(device: torch.device, nbytes: int) -> bool:
+    """Whether a block may have that much shared memory there, on a GPU with bf16 tensor cores."""
+    if device.type != "cuda" or torch.cuda.get_device_capability(device)[0] < 8:
+        return False
+    return nbytes <= _properties(device).shared_memory_per_block_optin
+
+
+def blocks(device: torch.device, tiles: int, each: int = 1) -> int:
+    """`each` a multiprocessor: one leaves room for the next kernel's, which then load ahead."""
+    return min(tiles, each * _properties(device).multi_processor_count)
+
+
+@cache
+def _properties(device: torch.device):  # type: ignore[no-untyped-def]  # a class of torch's own
+    return torch.cuda.get_device_properties(device)

@@ -1,0 +1,88 @@
+"""Products of at most 16 rows in CUDA C++ (`dense.cu`): those of `linear/product.py`, nearer to
+memory's speed. A row's bits depend neither on the other rows nor on how many there are."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hybridspec.kernels import cuda
+from hybridspec.kernels.linear.norm import Next, Normed
+from hybridspec.kernels.stream import config
+
+NONE, ROW, HEADS = 0, 1, 2  # which norm
+
+
+def serves(w: Tensor) -> bool:
+    """Whether weights w [N, K] are multiplied here."""
+    return config.depth_serves(w, w.shape[1])
+
+
+def serves_gated(w: Tensor, heads: int) -> bool:
+    """Whether `gated_product` multiplies w [N, heads * d]."""
+    return serves(w) and w.shape[1] == heads * config.HEAD
+
+
+def product(
+    x: Tensor, w: Tensor, y: Tensor, length: Tensor, residual: Tensor, after: Next, *,
+    early: bool = False,
+) -> None:  # fmt: skip
+    """y = residual + x w^T, left for the norm after it.
+
+    Args:
+        x: [16, K] and w: [N, K], bf16, contiguous.
+        y, residual: [16, N] bf16; rows may lie apart; y may be the residual.
+        length: [] int32; rows of x and y beyond it are left alone.
+        early: as in `kernels/early.py`; the kernel just before must not write the length or the
+            residual.
+    """
+    _launch(x, w, y, length, NONE, residual=residual, after=after, early=early)
+
+
+def norm_product(
+    x: Normed, eps: float, w: Tensor, y: Tensor, length: Tensor, *, each: int | None = None,
+    early: bool = False,
+) -> None:  # fmt: skip
+    """y = norm(x) w^T; y is bf16 or fp32. The rest as in `product`. each: blocks a multiprocessor."""
+    _launch(x.scaled, w, y, length, ROW, squares=x.squares, eps=eps, each=each, early=early)
+
+
+def gated_product(
+    gated: Tensor, squares: Tensor, eps: float, w: Tensor, y: Tensor, length: Tensor,
+    residual: Tensor, after: Next, *, early: bool = False,
+) -> None:  # fmt: skip
+    """The end of a GDN mixer: every head's norm, a product and the residual.
+
+    Args:
+        gated: [16, 128 H]; squares: [16, H, blocks] fp32, as `linear.product.gated_product`.
+        The rest as in `product`.
+    """
+    _launch(gated, w, y, length, HEADS, squares=squares, blocks=squares.shape[2], eps=eps,
+            residual=residual, after=after, early=early)  # fmt: skip
+
+
+def sizes(k: int, norm: int, *, ends: bool, wide: bool) -> tuple[tuple[str, int], ...]:
+    """The macros of `dense.cu`."""
+    return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
+            ("SPREAD", config.SPREAD))  # fmt: skip
+
+
+def _launch(
+    x: Tensor, w: Tensor, y: Tensor, length: Tensor, norm: int, *, squares: Tensor | None = None,
+    blocks: int = 0, eps: float = 0.0, residual: Tensor | None = None, after: Next | None = None,
+    each: int | None = None, early: bool,
+) -> None:  # fmt: skip
+    n, k = w.shape
+    cuda.check("dense", {"x": x, "w": w}, torch.bfloat16)
+    macros = sizes(k, norm, ends=after is not None, wide=y.dtype == torch.float32)
+    shared, device = config.rows_bytes(k), w.device
+    kernel = cuda.load(
+        __package__, "dense.cu", "dense", macros, config.THREADS, device.index, shared
+    )
+    pointers = after.pointers() if after else (None, None, None)
+    apart = 0 if residual is None else residual.stride(0)
+    kernel.launch(
+        (config.blocks(device, -(-n // config.COLS), each or 1),),
+        (x, w, length, squares, blocks, eps, y, y.stride(0), residual, apart, *pointers, n),
+        early=early,
+    )

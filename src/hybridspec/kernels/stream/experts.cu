@@ -1,0 +1,193 @@
+// The experts of a block for at most sixteen tokens. Macros: K, the hidden size; I and S, the widths of an
+// expert and of the shared one (multiples of 512); and those of choice.cuh.
+//
+// Launched early, both read `length` ahead of their turn, and `down` the logits and the residual too: the
+// kernel just before must not write them.
+#include "choice.cuh"
+#include "early.cuh"
+#include "walk.cuh"
+
+// `up`: a tile is eight columns of gate beside the same eight of up. Tiles of the shared expert come
+// first: it is known before the routing is.
+constexpr int SHARED_TILES = S / 8, TILES = I / 8;
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+up(const Half* x, const float* squares, float eps, const Half* gate_up, const Half* shared_gate_up,
+   const int* length, const float* logits, Half* h, Half* shared_h) {
+    extern __shared__ __align__(16) Half rows_of_x[]; // [WARPS][ROWS][ROW]
+    __shared__ Meeting meeting;
+    __shared__ Scales<K> scales;
+    __shared__ Choice choice;
+    const Lane at;
+    Step step[2];
+    const auto load = [&](Step& free, int tile, int place) {
+        const bool shared = tile < SHARED_TILES;
+        const int of = shared ? tile : tile - SHARED_TILES, width = shared ? S : I;
+        const Half* from = shared ? shared_gate_up
+                                  : gate_up + (long long)choice.distinct[of / TILES] * 2 * I * K;
+        from += (8 * (shared ? of : of % TILES) + at.row) * K + at.warp * SHARE + place * DEPTH + at.quarter;
+        const Half* columns[GROUPS] = {from, from + width * K};
+        free.load(columns);
+    };
+    const bool ahead = blockIdx.x < SHARED_TILES;
+    if (ahead) {
+        load(step[0], blockIdx.x, 0);
+        if (STEPS > 1) load(step[1], blockIdx.x, 1);
+    }
+    const int rows = *length;
+    wait_for_last();
+    let_next_start();
+    choice.make(logits, rows, at);
+    const Span span(choice.count * TILES);
+    const int shared_tiles = (SHARED_TILES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+    const auto tile_of = [&](int turn) {
+        return turn < shared_tiles ? (int)(blockIdx.x + turn * gridDim.x)
+                                   : SHARED_TILES + span.tile(turn - shared_tiles);
+    };
+    const int total = (shared_tiles + span.count) * STEPS;
+    const auto load_step = [&](Step& free, int s) {
+        if (s < total) load(free, tile_of(s / STEPS), s % STEPS);
+    };
+    if (!ahead) load_step(step[0], 0);
+    if (!ahead || STEPS == 1) load_step(step[1], 1);
+    Scales<K>::Share share;
+    share.load(squares);
+    Half* my_x = rows_of_x + at.warp * ROWS * ROW;
+    fetch(my_x, x, rows, at);
+    scales.gather(share);
+    __syncwarp();
+
+    Sums sums;
+    sums.clear();
+    float scale = 1;
+    int turn = 0;
+    const auto consume = [&](Step& ready, int s) {
+        ready.multiply(sums, my_x, s % STEPS, at);
+        load_step(ready, s + 2);
+        if (s % STEPS < STEPS - 1) return;
+        float gate = meeting.sum(sums, turn, at);
+        sums.clear();
+        const int row = threadIdx.x / COLS, column = threadIdx.x % COLS;
+        if (turn == 0) scale = scales.of(row, eps);
+        const int tile = tile_of(turn++);
+        gate *= scale;
+        const float value = __shfl_down_sync(0xffffffffu, gate, 8);
+        if (column < 8) {
+            const bool shared = tile < SHARED_TILES;
+            const int of = shared ? tile : tile - SHARED_TILES;
+            const int place = of / TILES, first = 8 * (shared ? of : of % TILES);
+            float share = 0; // a row beyond the length means nothing and may be NaN
+            if (row < rows) share = shared ? choice.opening[row] : choice.share(row, choice.distinct[place]);
+            const float y = __fdividef(gate, 1.0f + __expf(-gate)) * value * share;
+            Half* to = shared ? shared_h + row * S : h + (place * ROWS + row) * I;
+            to[first + column] = share == 0.0f ? 0 : narrowed(y);
+        }
+    };
+#pragma unroll 1
+    for (int s = 0; s < total; s += 2) {
+        consume(step[0], s);
+        if (s + 1 >= total) break;
+        consume(step[1], s + 1);
+    }
+}
+
+// `down`: a block owns sixteen columns of the result and walks the shared expert and all distinct ones
+// in ascending order, each warp its eighth of an expert's width, two chunks a step.
+
+constexpr int PART = 2 * CHUNK; // of a width, a warp's in one step
+constexpr int SHARED_STEPS = S / (WARPS * PART), EXPERT_STEPS = I / (WARPS * PART);
+
+struct DownStep {
+    uint4 part[GROUPS][2];
+};
+
+struct Inputs {
+    Pair part[2];
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, const int* length,
+     const float* logits, const Half* residual, int residual_row, Half* y, int y_row,
+     const float* factor, Half* scaled, float* squares) {
+    __shared__ Meeting meeting;
+    __shared__ Choice choice;
+    __shared__ unsigned chosen[PLACES]; // a bit a row
+    const Lane at;
+    const int rows = *length;
+    choice.make(logits, rows, at);
+    const int count = choice.count, total = SHARED_STEPS + count * EXPERT_STEPS;
+
+    // Blocks begin with different experts, and go round, so that all pages are looked up at once. Where a
+    // column begins depends on ids alone: a token's sums depend on no other token.
+    int tile = blockIdx.x, begin = 0;
+    const auto place_of = [&](int turn) {
+        const int place = begin + turn;
+        return place < count ? place : place - count;
+    };
+    const auto load = [&](DownStep& free, int s) {
+        if (s >= total) return;
+        const bool shared = s < SHARED_STEPS;
+        const int of = s - SHARED_STEPS, width = shared ? S : I;
+        const int part = shared ? s : of % EXPERT_STEPS;
+        const Half* from = shared ? shared_w : w + (long long)choice.distinct[place_of(of / EXPERT_STEPS)] * K * I;
+        from += (long long)(tile * COLS + at.row) * width + (part * WARPS + at.warp) * PART + at.quarter;
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int c = 0; c < 2; ++c) free.part[g][c] = read_once(from + 8 * g * width + c * CHUNK);
+    };
+    const auto fetch_inputs = [&](Inputs& free, int s) {
+        if (s >= total) return;
+        const bool shared = s < SHARED_STEPS;
+        const int of = s - SHARED_STEPS, width = shared ? S : I;
+        const int place = shared ? 0 : place_of(of / EXPERT_STEPS);
+        const int part = shared ? s : of % EXPERT_STEPS;
+        const unsigned bits = shared ? (1u << rows) - 1 : chosen[place];
+        const Half* from = shared ? shared_h : h + place * ROWS * I;
+        from += at.row * width + (part * WARPS + at.warp) * PART + at.quarter;
+        const uint4 none = make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+            const Half* low = from + c * CHUNK;
+            free.part[c].low = bits >> at.row & 1 ? *reinterpret_cast<const uint4*>(low) : none;
+            free.part[c].high =
+                bits >> (at.row + 8) & 1 ? *reinterpret_cast<const uint4*>(low + 8 * width) : none;
+        }
+    };
+    const Ending end = {residual, y, residual_row, y_row, factor, scaled, squares, K};
+    DownStep step[4];
+    for (int turn = 0; tile < K / COLS; tile += gridDim.x, ++turn) {
+        if (SPREAD) begin = choice.below(tile * E / (K / COLS));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) load(step[i], i);
+        const Ending::Known known = end.load(tile * COLS);
+        if (turn == 0) {
+            for (int i = threadIdx.x; i < count; i += THREADS)
+                chosen[i] = choice.rows_of(choice.distinct[i], rows);
+            __syncthreads();
+            wait_for_last();
+            let_next_start();
+        }
+        Inputs inputs[2];
+        fetch_inputs(inputs[0], 0);
+        fetch_inputs(inputs[1], 1);
+        Sums sums;
+        sums.clear();
+#pragma unroll 1
+        for (int s = 0; s < total; s += 4) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                if (s + i >= total) break;
+#pragma unroll
+                for (int c = 0; c < 2; ++c)
+#pragma unroll
+                    for (int g = 0; g < GROUPS; ++g)
+                        sums.add(g, inputs[i % 2].part[c], step[i].part[g][c]);
+                load(step[i], s + i + 4);
+                fetch_inputs(inputs[i % 2], s + i + 2);
+            }
+        }
+        const float sum = meeting.sum(sums, turn, at);
+        end.store(sum, tile * COLS, rows, known);
+    }
+}

@@ -1,0 +1,67 @@
+"""The experts of a block in CUDA C++ (`experts.cu`), nearer to memory's speed than Triton."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hybridspec.kernels import cuda
+from hybridspec.kernels.linear.norm import Next, Normed
+from hybridspec.kernels.moe.naive import Weights
+from hybridspec.kernels.moe.route import Routed
+from hybridspec.kernels.stream import config
+
+
+def serves(w: Weights) -> bool:
+    """Whether these experts run here."""
+    hidden, widths = w.router.shape[1], (w.down.shape[2], w.shared_down.shape[1])
+    return config.depth_serves(w.down, hidden) and all(map(config.width_serves, widths))
+
+
+def up(
+    x: Normed, eps: float, w: Weights, length: Tensor, routed: Routed, h: Tensor, shared_h: Tensor,
+    *, each: int = 1, early: bool = False,
+) -> None:  # fmt: skip
+    """As `moe.experts.up`, in bf16, from `routed.logits` alone: it chooses the experts itself.
+
+    length: [] int32; with `early`, the kernel just before must not write it. each: blocks a
+    multiprocessor.
+    """
+    i, s = w.down.shape[2], w.shared_down.shape[1]
+    most = (s + routed.places * i) // 8
+    kernel = _kernel("up", w, routed, config.rows_bytes(w.router.shape[1]))
+    kernel.launch(
+        (config.blocks(h.device, most, each),),
+        (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, h, shared_h), early=early,
+    )  # fmt: skip
+
+
+def down(
+    h: Tensor, shared_h: Tensor, w: Weights, length: Tensor, routed: Routed, x: Tensor, y: Tensor,
+    after: Next, *, early: bool = False,
+) -> None:  # fmt: skip
+    """As `moe.experts.down`, in bf16, after `up`. length: [] int32. With `early`, the kernel just
+    before must not write it, the logits or x."""
+    hidden = w.router.shape[1]
+    kernel = _kernel("down", w, routed, 0)
+    kernel.launch(
+        (config.blocks(h.device, hidden // config.COLS),),
+        (h, shared_h, w.down, w.shared_down, length, routed.logits, x, x.stride(0), y, y.stride(0),
+         *after.pointers()), early=early,
+    )  # fmt: skip
+
+
+def sizes(w: Weights, top: int, places: int) -> tuple[tuple[str, int], ...]:
+    """The macros of `experts.cu`."""
+    experts, hidden, i = w.down.shape
+    return (("K", hidden), ("I", i), ("S", w.shared_down.shape[1]), ("E", experts), ("TOP", top),
+            ("PLACES", places), ("SPREAD", config.SPREAD))  # fmt: skip
+
+
+def _kernel(name: str, w: Weights, routed: Routed, shared: int) -> cuda.Kernel:
+    tensors = w._asdict()
+    del tensors["router"]
+    cuda.check(name, tensors, torch.bfloat16)
+    macros = sizes(w, routed.ids.shape[1], routed.places)
+    device = w.down.device.index
+    return cuda.load(__package__, "experts.cu", name, macros, config.THREADS, device, shared)
