@@ -62,7 +62,7 @@ class LaunchedTarget(Target):
         passes = self._of(slot)
         passes.run.buffers.lengths.verified.fill_(w)
         passes.stage1()
-        return self._output(passes, w)
+        return self._copied(passes, w)
 
     def verify_unsplit(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """As the model's."""
@@ -70,7 +70,7 @@ class LaunchedTarget(Target):
             return super().verify_unsplit(ids, slot, verifier)
         passes = self._begin(ids, slot)
         passes.unsplit()
-        return self._output(passes, len(ids))
+        return self._copied(passes, len(ids))
 
     def commit(self, slot: TargetSlot, m: int, verifier: Verifier) -> None:
         """As the model's."""
@@ -102,7 +102,7 @@ class LaunchedTarget(Target):
         b.lengths.all.copy_(lengths)
         return passes
 
-    def _output(self, passes: _Passes, w: int) -> PassOutput:
+    def _copied(self, passes: _Passes, w: int) -> PassOutput:
         """Copies: the buffers are the next pass's too."""
         b = passes.run.buffers
         features = b.features[:w].clone() if passes.run.taps else None

@@ -47,16 +47,12 @@ class AttentionConfig:
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
         """A cut for `heads` query heads of `size` values that share `kv` key heads.
 
-        A tile of 64 is what tensor cores of compute capability 9.0 take at least. It is 8 rows of 8
-        heads: up to 8 rows, keys and values are read once; beyond that twice, the second time from
-        the second-level cache. Its sums [64, 256] would take half of four warps' registers, and on
-        older cards the queries would spill: eight warps then.
-        32 keys of 256 values are 32 KiB with their values; with the queries and two steps under way
-        that is below the 99 KiB of a program on small cards.
+        A tile of 16 is two rows of 8 heads: tiles without a valid row leave at once, so a short
+        round pays for its own rows alone, and up to 4,096 rows of context it was the fastest at
+        every length (README.md). 32 keys of 256 values are 32 KiB with their values: two steps
+        under way stay below the 99 KiB of a program on small cards.
         """
-        shared = power(heads // kv)
-        tile = max(16, shared, min(64, ROWS * shared))
-        return cls(tile, 32 if size > 64 else 64, warps=8 if size > 128 else 4)
+        return cls(max(16, power(heads // kv)), 32 if size > 64 else 64)
 
     def rungs(self) -> tuple[tuple[int, int, int], ...]:
         """Of every rung: the first split, the row it begins at, and rows a split."""

@@ -15,6 +15,7 @@ from hybridspec.kernels.linear import naive as law
 from hybridspec.kernels.linear.norm import Next, Normed
 from hybridspec.kernels.moe.route import Routed, choose
 from hybridspec.kernels.stream import dense, experts
+from hybridspec.kernels.stream.config import Launch
 
 
 def check_stream(s: Setting) -> None:
@@ -33,7 +34,7 @@ def _check_dense(s: Setting) -> None:
         results = []
         for length in LENGTHS:
             y = s.empty(16, n, dtype=torch.float32 if wide else None).fill_(float("nan"))
-            dense.norm_product(after.normed, EPS, w, y, s.scalar(length), early=s.early)
+            dense.norm_product(after.normed, EPS, w, y, s.scalar(length), launch=Launch(s.early))
             exact = F.linear(normed, w.double())[:length]
             compare(s, f"stream {n} rows, w = {length}", y[:length], exact)
             same(s, f"stream {n} rows, w = {length}: the rest untouched", y[length:].isnan(),
@@ -64,9 +65,11 @@ def _check_ends(s: Setting) -> None:
             follows = Next(after.factor, Normed.empty(h.hidden, s.dtype, s.device))
             rows = s.scalar(length)
             if name == "gated":
-                dense.gated_product(gated, squares, EPS, w, y, rows, x, follows, early=s.early)
+                dense.gated_product(
+                    gated, squares, EPS, w, y, rows, x, follows, launch=Launch(s.early)
+                )
             else:
-                dense.product(gated, w, y, rows, x, follows, early=s.early)
+                dense.product(gated, w, y, rows, x, follows, launch=Launch(s.early))
             compare(s, f"stream {name} end, w = {length}", y[:length], expected[:length])
             _check_left(s, f"stream {name} end, w = {length}", y, follows, length)
             results.append(y)
@@ -91,10 +94,10 @@ def _check_experts(s: Setting) -> None:
         shared = torch.full((16, h.shared), float("nan"), device=s.device).to(s.dtype)
         y, rows = s.empty(16, h.hidden), s.scalar(length)
         follows = Next(after.factor, Normed.empty(h.hidden, s.dtype, s.device))
-        dense.norm_product(after.normed, EPS, w.router, routed.logits, rows, early=s.early)
+        dense.norm_product(after.normed, EPS, w.router, routed.logits, rows, launch=Launch(s.early))
         choose(rows, routed, space, early=s.early)  # for the law below alone
-        experts.up(after.normed, EPS, w, rows, routed, inner, shared, early=s.early)
-        experts.down(inner, shared, w, rows, routed, x, y, follows, early=s.early)
+        experts.up(after.normed, EPS, w, rows, routed, inner, shared, launch=Launch(s.early))
+        experts.down(inner, shared, w, rows, routed, x, y, follows, launch=Launch(s.early))
         ids = routed.ids[:length].long()
         logits = F.linear(normed, w.router.double())
         exact = x[:length].double() + law_experts(normed, w, logits, ids)
@@ -125,7 +128,7 @@ def _time_dense(s: Setting) -> None:
             for each in (1, 2):
                 calls = [
                     lambda t=t, y=y, r=rows, e=each: dense.norm_product(
-                        after.normed, EPS, t, y, r, each=e, **s.options
+                        after.normed, EPS, t, y, r, launch=Launch(s.early, e)
                     )
                     for t in turns
                 ]
@@ -134,13 +137,13 @@ def _time_dense(s: Setting) -> None:
         turns = many(s, h.hidden, h.value_heads * h.dv)
         calls = [
             lambda t=t, r=rows: dense.gated_product(
-                attended, squares, EPS, t, x, r, x, after, **s.options
+                attended, squares, EPS, t, x, r, x, after, launch=Launch(s.early)
             )
             for t in turns
         ]
         s.timed(f"stream gated out, w = {w}", "", calls, turns[0].nbytes)
         calls = [
-            lambda t=t, r=rows: dense.product(attended, t, x, r, x, after, **s.options)
+            lambda t=t, r=rows: dense.product(attended, t, x, r, x, after, launch=Launch(s.early))
             for t in turns
         ]
         s.timed(f"stream out, w = {w}", "", calls, turns[0].nbytes)
@@ -163,13 +166,15 @@ def _time_experts(s: Setting) -> None:
         lists = [logits_for(chosen(s, count)) for _ in range(CALLS)]
 
         def up(r: Routed, rows: Tensor = rows, each: int = 1) -> None:
-            experts.up(after.normed, EPS, w, rows, r, inner, shared, each=each, **s.options)
+            experts.up(after.normed, EPS, w, rows, r, inner, shared, launch=Launch(s.early, each))
 
         def down(r: Routed, rows: Tensor = rows) -> None:
-            experts.down(inner, shared, w, rows, r, x, x, after, **s.options)
+            experts.down(inner, shared, w, rows, r, x, x, after, launch=Launch(s.early))
 
         def block(r: Routed, rows: Tensor = rows) -> None:
-            dense.norm_product(after.normed, EPS, w.router, scratch.logits, rows, **s.options)
+            dense.norm_product(
+                after.normed, EPS, w.router, scratch.logits, rows, launch=Launch(s.early)
+            )
             up(r)
             down(r)
 

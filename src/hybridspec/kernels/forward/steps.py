@@ -13,6 +13,16 @@ from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import choose, route
 from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream import experts as streaming_experts
+from hybridspec.kernels.stream.config import Launch
+
+LAUNCHES = {
+    "joint": Launch(early=True, alone=True),
+    "router": Launch(early=True),
+    "head": Launch(early=True, each=2),
+    "out": Launch(early=True),
+    "up": Launch(early=True, alone=True),
+    "down": Launch(early=True),
+}
 
 
 class Steps:
@@ -20,12 +30,15 @@ class Steps:
 
     def __init__(self, buffers: Buffers, eps: float, *, early: bool) -> None:
         self.buffers, self.eps, self.early = buffers, eps, early
+        self.launches = {
+            name: launch._replace(early=launch.early and early) for name, launch in LAUNCHES.items()
+        }
 
-    def normed(self, w: Tensor, y: Tensor, length: Tensor) -> None:
+    def normed(self, name: str, w: Tensor, y: Tensor, length: Tensor) -> None:
         """y = the norm of the stream, times w^T."""
         x = self.buffers.normed
         if dense.serves(w):
-            dense.norm_product(x, self.eps, w, y, length, early=self.early)
+            dense.norm_product(x, self.eps, w, y, length, launch=self.launches[name])
         else:
             general.norm_product(x, self.eps, w, y, early=self.early)
 
@@ -33,7 +46,7 @@ class Steps:
         """The end of an attention layer on top of x."""
         b = self.buffers
         if dense.serves(w):
-            dense.product(b.attended, w, b.x, length, x, after, early=self.early)
+            dense.product(b.attended, w, b.x, length, x, after, launch=self.launches["out"])
         else:
             general.product(b.attended, w, b.x, x, after, b.space, early=self.early)
 
@@ -41,8 +54,9 @@ class Steps:
         """The end of a GDN layer on top of x."""
         b, gated = self.buffers, self.buffers.gated.flatten(1)
         if dense.serves_gated(w, b.squares.shape[1]):
-            dense.gated_product(gated, b.squares, self.eps, w, b.x, length, x, after,
-                                early=self.early)  # fmt: skip
+            dense.gated_product(
+                gated, b.squares, self.eps, w, b.x, length, x, after, launch=self.launches["out"]
+            )
         else:
             general.gated_product(gated, b.squares, self.eps, w, b.x, x, after, b.space,
                                   early=self.early)  # fmt: skip
@@ -52,7 +66,7 @@ class Steps:
         others the choice is a launch of its own."""
         b = self.buffers
         if streaming_experts.serves(w):
-            self.normed(w.router, b.routed.logits, length)
+            self.normed("router", w.router, b.routed.logits, length)
         else:
             route(b.normed, self.eps, w.router, length, b.routed, b.space, early=self.early)
 
@@ -70,9 +84,11 @@ class Steps:
         b, early = self.buffers, self.early
         if streaming_experts.serves(w):
             streaming_experts.up(
-                b.normed, self.eps, w, length, b.routed, b.h, b.shared, early=early
+                b.normed, self.eps, w, length, b.routed, b.h, b.shared, launch=self.launches["up"]
             )
-            streaming_experts.down(b.h, b.shared, w, length, b.routed, x, y, after, early=early)
+            streaming_experts.down(
+                b.h, b.shared, w, length, b.routed, x, y, after, launch=self.launches["down"]
+            )
         else:
             general_experts.up(b.normed, self.eps, w, b.routed, b.h, b.shared, early=early)
             general_experts.down(b.h, b.shared, w, b.routed, x, y, b.space, after, early=early)

@@ -73,7 +73,7 @@ class TargetPass:
             self._mix(i, x, w)
             self._route(i, w)
             x = self._experts(i, b.x, w)
-        self.steps.normed(self.weights.head, b.logits, w)
+        self.steps.normed("head", self.weights.head, b.logits, w)
 
     def _mix(self, i: int, x: Tensor, length: Tensor) -> None:
         """The mixer on top of x into `buffers.x`."""
@@ -86,7 +86,7 @@ class TargetPass:
     def _recur(self, i: int, layer: LayerWeights, x: Tensor, length: Tensor) -> None:
         b, place = self.buffers, self.places[i]
         assert layer.gates is not None
-        self.steps.normed(layer.w_in, self.recurrence.joint[place], length)
+        self.steps.normed("joint", layer.w_in, self.recurrence.joint[place], length)
         self.recurrence.verify(place, layer.gates, b.gated, b.squares, length)
         self.steps.gated(layer.w_out, x, self._next(layer.before_experts), length)
 
@@ -94,7 +94,7 @@ class TargetPass:
         b, place, position = self.buffers, self.places[i], self.buffers.lengths.position
         keys, values = self.slot.keys[place], self.slot.values[place]
         assert layer.qk is not None
-        self.steps.normed(layer.w_in, b.qkv, length)
+        self.steps.normed("joint", layer.w_in, b.qkv, length)
         prepare(b.qkv, layer.qk, self.tables, keys, values, position, length, b.q, gated=True,
                 early=self.early)  # fmt: skip
         attend(b.q, b.qkv, keys, values, position, length, b.attended, b.space, early=self.early)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,9 +36,30 @@ def fits(device: torch.device, nbytes: int) -> bool:
     return nbytes <= _properties(device).shared_memory_per_block_optin
 
 
-def blocks(device: torch.device, tiles: int, each: int = 1) -> int:
-    """`each` a multiprocessor: one leaves room for the next kernel's, which then load ahead."""
-    return min(tiles, each * _properties(device).multi_processor_count)
+class Launch(NamedTuple):
+    """How a kernel is launched. early: as in `kernels/early.py`. each: blocks a multiprocessor.
+    alone: with so much shared memory that a second block does not fit beside one."""
+
+    early: bool = False
+    each: int = 1
+    alone: bool = False
+
+
+PLAIN = Launch()
+
+
+def blocks(device: torch.device, tiles: int, launch: Launch) -> int:
+    """Blocks of a launch over so many tiles."""
+    return min(tiles, launch.each * _properties(device).multi_processor_count)
+
+
+def room(k: int, device: torch.device, launch: Launch) -> int:
+    """Shared memory to ask for with K = k."""
+    if not launch.alone:
+        return rows_bytes(k)
+    p = _properties(device)
+    half = p.shared_memory_per_multiprocessor // 2 - (15 << 10)  # the sources declare 16 at least
+    return max(rows_bytes(k), min(half, p.shared_memory_per_block_optin - STATIC))
 
 
 @cache

@@ -9,6 +9,7 @@ from torch import Tensor
 from hybridspec.kernels import cuda
 from hybridspec.kernels.linear.norm import Next, Normed
 from hybridspec.kernels.stream import config
+from hybridspec.kernels.stream.config import PLAIN, Launch
 
 NONE, ROW, HEADS = 0, 1, 2  # which norm
 
@@ -25,7 +26,7 @@ def serves_gated(w: Tensor, heads: int) -> bool:
 
 def product(
     x: Tensor, w: Tensor, y: Tensor, length: Tensor, residual: Tensor, after: Next, *,
-    early: bool = False,
+    launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
     """y = residual + x w^T, left for the norm after it.
 
@@ -33,23 +34,22 @@ def product(
         x: [16, K] and w: [N, K], bf16, contiguous.
         y, residual: [16, N] bf16; rows may lie apart; y may be the residual.
         length: [] int32; rows of x and y beyond it are left alone.
-        early: as in `kernels/early.py`; the kernel just before must not write the length or the
-            residual.
+        launch: early, the kernel just before must not write the length or the residual.
     """
-    _launch(x, w, y, length, NONE, residual=residual, after=after, early=early)
+    _launch(x, w, y, length, NONE, residual=residual, after=after, launch=launch)
 
 
 def norm_product(
-    x: Normed, eps: float, w: Tensor, y: Tensor, length: Tensor, *, each: int | None = None,
-    early: bool = False,
+    x: Normed, eps: float, w: Tensor, y: Tensor, length: Tensor, *,
+    launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
-    """y = norm(x) w^T; y is bf16 or fp32. The rest as in `product`. each: blocks a multiprocessor."""
-    _launch(x.scaled, w, y, length, ROW, squares=x.squares, eps=eps, each=each, early=early)
+    """y = norm(x) w^T; y is bf16 or fp32. The rest as in `product`."""
+    _launch(x.scaled, w, y, length, ROW, squares=x.squares, eps=eps, launch=launch)
 
 
 def gated_product(
     gated: Tensor, squares: Tensor, eps: float, w: Tensor, y: Tensor, length: Tensor,
-    residual: Tensor, after: Next, *, early: bool = False,
+    residual: Tensor, after: Next, *, launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
     """The end of a GDN mixer: every head's norm, a product and the residual.
 
@@ -58,7 +58,7 @@ def gated_product(
         The rest as in `product`.
     """
     _launch(gated, w, y, length, HEADS, squares=squares, blocks=squares.shape[2], eps=eps,
-            residual=residual, after=after, early=early)  # fmt: skip
+            residual=residual, after=after, launch=launch)  # fmt: skip
 
 
 def sizes(k: int, norm: int, *, ends: bool, wide: bool) -> tuple[tuple[str, int], ...]:
@@ -70,19 +70,19 @@ def sizes(k: int, norm: int, *, ends: bool, wide: bool) -> tuple[tuple[str, int]
 def _launch(
     x: Tensor, w: Tensor, y: Tensor, length: Tensor, norm: int, *, squares: Tensor | None = None,
     blocks: int = 0, eps: float = 0.0, residual: Tensor | None = None, after: Next | None = None,
-    each: int | None = None, early: bool,
+    launch: Launch,
 ) -> None:  # fmt: skip
     n, k = w.shape
     cuda.check("dense", {"x": x, "w": w}, torch.bfloat16)
     macros = sizes(k, norm, ends=after is not None, wide=y.dtype == torch.float32)
-    shared, device = config.rows_bytes(k), w.device
+    device, shared = w.device, config.room(k, w.device, launch)
     kernel = cuda.load(
         __package__, "dense.cu", "dense", macros, config.THREADS, device.index, shared
     )
     pointers = after.pointers() if after else (None, None, None)
     apart = 0 if residual is None else residual.stride(0)
     kernel.launch(
-        (config.blocks(device, -(-n // config.COLS), each or 1),),
+        (config.blocks(device, -(-n // config.COLS), launch),),
         (x, w, length, squares, blocks, eps, y, y.stride(0), residual, apart, *pointers, n),
-        early=early,
+        early=launch.early,
     )

@@ -10,6 +10,7 @@ from hybridspec.kernels.linear.norm import Next, Normed
 from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import Routed
 from hybridspec.kernels.stream import config
+from hybridspec.kernels.stream.config import PLAIN, Launch
 
 
 def serves(w: Weights) -> bool:
@@ -20,34 +21,34 @@ def serves(w: Weights) -> bool:
 
 def up(
     x: Normed, eps: float, w: Weights, length: Tensor, routed: Routed, h: Tensor, shared_h: Tensor,
-    *, each: int = 1, early: bool = False,
+    *, launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
     """As `moe.experts.up`, in bf16, from `routed.logits` alone: it chooses the experts itself.
 
-    length: [] int32; with `early`, the kernel just before must not write it. each: blocks a
-    multiprocessor.
+    length: [] int32; launched early, the kernel just before must not write it.
     """
     i, s = w.down.shape[2], w.shared_down.shape[1]
     most = (s + routed.places * i) // 8
-    kernel = _kernel("up", w, routed, config.rows_bytes(w.router.shape[1]))
+    kernel = _kernel("up", w, routed, config.room(w.router.shape[1], h.device, launch))
     kernel.launch(
-        (config.blocks(h.device, most, each),),
-        (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, h, shared_h), early=early,
-    )  # fmt: skip
+        (config.blocks(h.device, most, launch),),
+        (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, h, shared_h),
+        early=launch.early,
+    )
 
 
 def down(
     h: Tensor, shared_h: Tensor, w: Weights, length: Tensor, routed: Routed, x: Tensor, y: Tensor,
-    after: Next, *, early: bool = False,
+    after: Next, *, launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
-    """As `moe.experts.down`, in bf16, after `up`. length: [] int32. With `early`, the kernel just
-    before must not write it, the logits or x."""
+    """As `moe.experts.down`, in bf16, after `up`. length: [] int32. Launched early, the kernel
+    just before must not write it, the logits or x."""
     hidden = w.router.shape[1]
     kernel = _kernel("down", w, routed, 0)
     kernel.launch(
-        (config.blocks(h.device, hidden // config.COLS),),
+        (config.blocks(h.device, hidden // config.COLS, launch),),
         (h, shared_h, w.down, w.shared_down, length, routed.logits, x, x.stride(0), y, y.stride(0),
-         *after.pointers()), early=early,
+         *after.pointers()), early=launch.early,
     )  # fmt: skip
 
 
