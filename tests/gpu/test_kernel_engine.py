@@ -1,4 +1,4 @@
-"""The engine with its verifications as kernels: bit-equal among all lengths, and the torch path's words.
+"""The engine with its verifications as kernels: bit-equal among all lengths; torch's own words.
 
 Run by `make test-gpu`.
 """
@@ -19,7 +19,7 @@ PROMPTS = (
     "What is 17 + 26? Explain.",
     "List three things that one needs for a picnic.",
 )
-SYSTEMS = tuple(f"static:{w}" for w in (1, 2, 3, 5, 8, 11, 16)) + ("length16", "ema", "cascade")
+SYSTEMS = (*(f"static:{w}" for w in (1, 2, 3, 5, 8, 11, 16)), "length16", "ema", "cascade")
 GREEDY = SamplingParams(max_tokens=96, ignore_eos=True)
 SEEDED = SamplingParams(max_tokens=96, temperature=0.9, top_p=0.95, seed=7, ignore_eos=True)
 

@@ -32,10 +32,10 @@ SHAPES = {
         linear_num_value_heads=64,
         moe_intermediate_size=1024,
         shared_expert_intermediate_size=1024,
-    ),  # fmt: skip
+    ),
 }
-# Rounding to bf16 turns near ties of the router, and a token with another expert is off by per cents: the
-# measure is how far plain torch in bf16 is off, by sums in another order, so some are nearer and some not.
+# Rounding to bf16 turns near ties of the router, and a token with another expert is off by per
+# cents. So the measure is how far plain torch in bf16 is off; with other sums, some are nearer.
 TIMES = 1.5
 
 

@@ -181,7 +181,7 @@ def load(
     module = _module(package, file, defines, device)
     made = _ok(driver.cuModuleGetFunction(module, function.encode()))
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    if shared > _ok(driver.cuFuncGetAttribute(most, made)):  # it may have been asked for more before
+    if shared > _ok(driver.cuFuncGetAttribute(most, made)):  # else more was asked for before
         _ok(driver.cuFuncSetAttribute(made, most, shared))
     return Kernel(made, threads, shared)
 
