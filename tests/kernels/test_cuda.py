@@ -10,7 +10,7 @@ from hybridspec.kernels.gdn import baselines_cuda, exact_cuda
 from hybridspec.kernels.gdn.baselines import Ring
 from hybridspec.kernels.gdn.fused import Gates
 
-KH, VH, DK, DV = 2, 4, 16, 32
+KH, VH, DK, DV = 2, 4, 32, 32
 CHANNELS = 2 * KH * DK + VH * DV
 INT = torch.tensor(3, dtype=torch.int32)
 

@@ -12,7 +12,7 @@ from hybridspec.model.gdn import GDNBuffers, GDNMixer
 
 NAN = float("nan")
 # key heads, value heads, dk, dv: the embedded pair's head, a real model's, odd ones
-SHAPES = [(2, 4, 32, 32), (1, 2, 128, 128), (3, 3, 16, 40), (2, 6, 7, 13)]
+SHAPES = [(2, 4, 32, 32), (1, 2, 128, 128), (3, 3, 32, 40), (2, 6, 7, 13)]
 
 
 class Case(NamedTuple):

@@ -29,7 +29,7 @@ def serve(verify, c: Case) -> None:
     from hybridspec.kernels.gdn import exact_cuda
 
     if not exact_cuda.serves_fused(c.state.shape[2], c.state.shape[1], c.raw.stride(0)):
-        pytest.skip("the CUDA kernel is for sizes that divide by 16 bytes")
+        pytest.skip("the CUDA kernel does not serve these sizes")
 
 
 def run(verify, c: Case, w: int, *config) -> Written:

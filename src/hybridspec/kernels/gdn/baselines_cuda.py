@@ -2,7 +2,8 @@
 
 They serve the sizes of `exact_cuda` and share its token loop, so that they differ from it by what
 they keep alone: outputs have the bits of `exact_cuda`, and so have committed states. `early` as in
-`cuda.Kernel.launch`; with it, the commit of the last round must not be the kernel just before.
+`cuda.Kernel.launch`; with it, the kernel just before must be neither the commit of the last round
+nor one that writes `length`.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def replay_commit(
     state: Tensor, ring: Ring, pending: Tensor, scratch: Tensor, length: Tensor,
     *, early: bool = False,
 ) -> None:  # fmt: skip
-    """As `baselines.replay_commit`, in one launch. Here `early` asks nothing of the kernel before."""
+    """As `baselines.replay_commit`, in one launch. `early` asks nothing of the kernel before."""
     layers, value_heads, dv, dk = state.shape
     cuda.check("replay_commit", {"state": state}, torch.float32, apart=True)
     _check_ring("replay_commit", ring, apart=True)

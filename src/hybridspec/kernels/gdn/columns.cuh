@@ -1,5 +1,5 @@
 // Verification of a layer from raw columns: q, k, v and the gates are made here, and outputs leave
-// gated. DK is 16, 32, 64 or 128; RAW_FP32: raw columns are fp32, else bf16. The law: model/gdn.py.
+// gated. DK is 32, 64 or 128; RAW_FP32: raw columns are fp32, else bf16. The law: model/gdn.py.
 #pragma once
 #include "tokens.cuh"
 
@@ -29,7 +29,7 @@ __device__ inline Raw4 narrowed(float4 x) {
 
 constexpr int TAPS = 4;
 constexpr int CHANNELS = 2 * KH * DK + VH * DV;
-constexpr int RUN = MOST * QUADS > THREADS ? MOST * QUADS / THREADS : 1; // tokens a thread convolves
+constexpr int RUN = MOST * QUADS / THREADS; // tokens a thread convolves
 constexpr float L2_EPS = 1e-6f;
 
 __device__ inline float silu(float x) { return __fdividef(x, 1.0f + __expf(-x)); }
@@ -92,14 +92,15 @@ __device__ inline void from_columns(const Keeps& keeps, const Columns& c, const 
                                     float* k, float* alpha, const int* length) {
     __shared__ Tokens x;
     const Place at;
-    // Work on keys: this thread's four channels of RUN tokens. Where there are more threads than
-    // work, the last run is done several times.
-    const int begin = min((int)threadIdx.x / QUADS * RUN, MOST - RUN), quad = threadIdx.x % QUADS;
+    // Work on keys: this thread's four channels of RUN tokens.
+    const int begin = threadIdx.x / QUADS * RUN, quad = threadIdx.x % QUADS;
     const int q_channel = at.key_head * DK + 4 * quad, k_channel = KH * DK + q_channel;
     const int v_channel = 2 * KH * DK + at.head * DV + at.first;
     Window<RUN> q_window, k_window;
     Window<1> v_window;
-    State s; // read early, like all weights: the commit that wrote it is never just before
+    // Read early, like all weights and the length: whoever wrote them is never the kernel just before.
+    const int w = *length, t = threadIdx.x % MOST;
+    State s;
     s.load(reinterpret_cast<const float4*>(state + at.state()), at.lane);
     q_window.load_taps(c.taps, q_channel);
     k_window.load_taps(c.taps, k_channel);
@@ -109,7 +110,6 @@ __device__ inline void from_columns(const Keeps& keeps, const Columns& c, const 
     const int kept = keeps.before(s, at);
     wait_for_last();
     let_next_start();
-    const int w = *length, t = threadIdx.x % MOST;
     q_window.load(c.raw, c.row, begin, q_channel);
     k_window.load(c.raw, c.row, begin, k_channel);
     v_window.load(c.raw, c.row, at.token, v_channel);

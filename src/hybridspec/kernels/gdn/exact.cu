@@ -23,11 +23,11 @@ commit(float* state, const float* z, const float* k, const float* alpha, const i
     const long long layer = blockIdx.z;
     const Place at;
     float4* rows = reinterpret_cast<float4*>(state + layer * state_layer + at.state());
-    State s; // read early: the kernel just before is not one that writes it
+    const int m = *length; // read early, like the state: the kernel just before writes neither
+    State s;
     s.load(rows, at.lane);
     wait_for_last();
     let_next_start();
-    const int m = *length;
     past.load(z + layer * z_layer, k + layer * k_layer, alpha + layer * alpha_layer, at);
     __syncthreads();
     past.replay(s, m, at);

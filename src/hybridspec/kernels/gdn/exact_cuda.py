@@ -15,16 +15,18 @@ from hybridspec.kernels import cuda
 from hybridspec.kernels.gdn.fused import Gates
 
 ROWS, THREADS = 32, 128  # as in state.cuh
+EACH = 2  # rows of the state that a thread holds; 1 and 4 are there to be measured
 
 
 def serves(dk: int, dv: int) -> bool:
-    """Whether rows of dk values divide among four threads by 16 bytes, and dv by 16 bytes."""
-    return dk % 16 == 0 and dv % 4 == 0
+    """Whether rows of dk values divide among their threads by 16 bytes, the keys of 16 tokens among
+    all 128, and dv by 16 bytes."""
+    return dk % max(32, 16 * EACH) == 0 and dv % 4 == 0
 
 
 def serves_fused(dk: int, dv: int, row: int) -> bool:
     """Whether `fused` takes these sizes and raw columns `row` values apart."""
-    return dk in (16, 32, 64, 128) and dv % 4 == 0 and row % 4 == 0
+    return serves(dk, dv) and dk in (32, 64, 128) and row % 4 == 0
 
 
 def verify(
@@ -33,7 +35,8 @@ def verify(
 ) -> None:  # fmt: skip
     """As `exact.verify`. `early` as in `cuda.Kernel.launch`.
 
-    With `early`, the commit that wrote `state` must not be the kernel just before.
+    With `early`, the kernel just before must not be one that writes `state` or `length`: both are
+    read without waiting for it.
     """
     check_tokens("verify", q, k, v, beta, alpha, state, o)
     cuda.check("verify", {"z": z}, torch.float32)
@@ -47,7 +50,7 @@ def commit(
 ) -> None:
     """As `exact.commit`. `early` as in `cuda.Kernel.launch`.
 
-    With `early`, the kernel just before must not be one that writes `state`.
+    With `early`, the kernel just before must not be one that writes `state` or `length`.
     """
     layers, value_heads, dv, dk = state.shape
     factors = {"state": state, "z": z, "k": k}
@@ -86,8 +89,8 @@ def defines(
     key_heads: int, value_heads: int, dk: int, dv: int, raw: torch.dtype = torch.bfloat16
 ) -> tuple[tuple[str, int], ...]:
     """The macros of the sources."""
-    wide = int(raw == torch.float32)
-    return (("KH", key_heads), ("VH", value_heads), ("DK", dk), ("DV", dv), ("RAW_FP32", wide))
+    sizes = (("KH", key_heads), ("VH", value_heads), ("DK", dk), ("DV", dv))
+    return (*sizes, ("EACH", EACH), ("RAW_FP32", int(raw == torch.float32)))
 
 
 def sizes_of(k: Tensor, v: Tensor) -> tuple[tuple[str, int], ...]:

@@ -1,37 +1,27 @@
 // The state of Gated DeltaNet in registers, and the walk over tokens that all kernels of this folder
-// share: a state row lies in the registers of four threads, so that a sum over it takes two exchanges
-// and no barrier. Sizes are macros: KH, VH, DK (a multiple of 16), DV (a multiple of 4). Products and
-// sums are fused where spelt, only there.
+// share. A thread holds its share of EACH neighbouring rows of the state, so that what it reads of a
+// key serves them all; 4 * EACH threads hold a row, so that a sum over it takes a few exchanges and no
+// barrier. Macros: KH, VH, DK (a multiple of 16 * EACH), DV (a multiple of 4), EACH (1, 2 or 4).
+// Products and sums are fused where spelt, only there.
 //
 // All 16 tokens are fetched whatever the length, into registers first, so that no load waits for the
 // length or for another load; what lies beyond the length is fetched and means nothing.
 //
 // Pointers are not __restrict__: a compiler could then move their loads ahead of `wait_for_last`.
 #pragma once
+#include "early.cuh"
 
-constexpr int LANES = 4;            // threads of a row
+constexpr int LANES = 4 * EACH;     // threads of a row: registers are the same for every EACH
 constexpr int ROWS = 32;            // rows of a block
-constexpr int THREADS = LANES * ROWS;
+constexpr int THREADS = LANES * ROWS / EACH;
 constexpr int RESIDENT = 2;         // blocks of a multiprocessor, at least: registers are plenty
 constexpr int MOST = 16;            // tokens of a verification
 constexpr int QUADS = DK / 4;       // float4s of a key
-constexpr int MINE = QUADS / LANES; // of a state row, this thread's: every fourth, to coalesce
+constexpr int MINE = QUADS / LANES; // of them, this thread's: every LANES-th, to coalesce
 constexpr int ROW_QUADS = ROWS / 4; // float4s of a block's values of one token: MOST * 8 = THREADS
 constexpr int BLOCKS = (DV + ROWS - 1) / ROWS;
-
-// Programmatic dependent launch: wait for the kernel before, then let the next one start. In this
-// order whoever runs ahead of its own wait knows that all kernels but the last are done.
-__device__ inline void let_next_start() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
-__device__ inline void wait_for_last() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+static_assert(QUADS % LANES == 0, "a row must divide among its threads by 16 bytes");
+static_assert(DV % 4 == 0, "a thread's rows are all within a head or all beyond it");
 
 template <int WIDTH> __device__ inline float sum_of_lanes(float x) {
 #pragma unroll
@@ -51,7 +41,32 @@ __device__ inline float4 times(float4 x, float a) {
     return make_float4(x.x * a, x.y * a, x.z * a, x.w * a);
 }
 
-struct State {
+// Of EACH numbers, that of row lane % EACH.
+__device__ inline float own(const float (&x)[EACH], int lane) {
+    float y = x[0];
+#pragma unroll
+    for (int e = 1; e < EACH; ++e) y = lane % EACH == e ? x[e] : y;
+    return y;
+}
+
+// The same of their sums over lanes: a lane gives away the rows of which it does not take care.
+__device__ inline float own_sum(float (&x)[EACH], int lane) {
+#pragma unroll
+    for (int i = 1; i < EACH; i *= 2) {
+#pragma unroll
+        for (int e = 0; e < EACH / 2 / i; ++e) {
+            const float even = x[2 * e], odd = x[2 * e + 1];
+            x[e] = (lane & i ? odd : even) + __shfl_xor_sync(0xffffffffu, lane & i ? even : odd, i);
+        }
+    }
+    float sum = x[0];
+#pragma unroll
+    for (int i = EACH; i < LANES; i *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, i);
+    return sum;
+}
+
+// This thread's share of a key or of a row of the state.
+struct Share {
     float4 part[MINE];
 
     __device__ void load(const float4* row, int lane) {
@@ -64,48 +79,69 @@ struct State {
         for (int j = 0; j < MINE; ++j) row[j * LANES + lane] = part[j];
     }
 
-    __device__ void decay(float a) {
-#pragma unroll
-        for (int j = 0; j < MINE; ++j) part[j] = times(part[j], a);
-    }
-
-    // S x, by four sums side by side.
-    __device__ float read(const float4* x, int lane) const {
+    // Its part of a row times x, by four sums side by side.
+    __device__ float read(const Share& x) const {
         float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
         for (int j = 0; j < MINE; ++j) {
-            const float4 s = part[j], y = x[j * LANES + lane];
+            const float4 s = part[j], y = x.part[j];
             sum.x = __fmaf_rn(s.x, y.x, sum.x);
             sum.y = __fmaf_rn(s.y, y.y, sum.y);
             sum.z = __fmaf_rn(s.z, y.z, sum.z);
             sum.w = __fmaf_rn(s.w, y.w, sum.w);
         }
-        return sum_of_lanes<LANES>((sum.x + sum.y) + (sum.z + sum.w));
+        return (sum.x + sum.y) + (sum.z + sum.w);
+    }
+};
+
+struct State {
+    Share row[EACH];
+
+    __device__ void load(const float4* rows, int lane) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) row[e].load(rows + e * QUADS, lane);
     }
 
-    // S + z k^T, the one spelling of it.
-    __device__ void write(float z, const float4* k, int lane) {
+    __device__ void store(float4* rows, int lane) const {
 #pragma unroll
-        for (int j = 0; j < MINE; ++j) {
-            float4& s = part[j];
-            const float4 y = k[j * LANES + lane];
-            s.x = __fmaf_rn(z, y.x, s.x);
-            s.y = __fmaf_rn(z, y.y, s.y);
-            s.z = __fmaf_rn(z, y.z, s.z);
-            s.w = __fmaf_rn(z, y.w, s.w);
+        for (int e = 0; e < EACH; ++e) row[e].store(rows + e * QUADS, lane);
+    }
+
+    // alpha S, the first half of an update.
+    __device__ void decay(float alpha) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+#pragma unroll
+            for (int j = 0; j < MINE; ++j) row[e].part[j] = times(row[e].part[j], alpha);
+        }
+    }
+
+    // S + z k^T, the other half. There is no other spelling of the two.
+    __device__ void write(const float (&z)[EACH], const Share& k) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+#pragma unroll
+            for (int j = 0; j < MINE; ++j) {
+                float4& s = row[e].part[j];
+                const float4 y = k.part[j];
+                s.x = __fmaf_rn(z[e], y.x, s.x);
+                s.y = __fmaf_rn(z[e], y.y, s.y);
+                s.z = __fmaf_rn(z[e], y.z, s.z);
+                s.w = __fmaf_rn(z[e], y.w, s.w);
+            }
         }
     }
 };
 
-// Where a thread stands: its head, its row of the state, and, in work on whole tokens, the token and
-// the four rows of which it takes care.
+// Where a thread stands: its head, the first of its rows of the state, and, in work on whole tokens,
+// the token and the four rows of which it takes care.
 struct Place {
     int head, key_head, lane, mine, row, token, quad, first;
     bool within, there;
 
     __device__ Place() {
         head = blockIdx.y, key_head = head / (VH / KH);
-        lane = threadIdx.x % LANES, mine = threadIdx.x / LANES;
+        lane = threadIdx.x % LANES, mine = threadIdx.x / LANES * EACH;
         row = blockIdx.x * ROWS + mine;
         token = threadIdx.x / ROW_QUADS, quad = threadIdx.x % ROW_QUADS;
         first = blockIdx.x * ROWS + 4 * quad;
@@ -121,13 +157,13 @@ struct Place {
 
 // One head's keys on their way from [MOST, KH, DK] to shared memory.
 struct Carried {
-    static constexpr int SHARE = (MOST * QUADS + THREADS - 1) / THREADS;
+    static constexpr int SHARE = MOST * QUADS / THREADS;
     float4 part[SHARE];
 
     __device__ void load(const float* from, int key_head) {
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
-            const int i = min(j * THREADS + (int)threadIdx.x, MOST * QUADS - 1);
+            const int i = j * THREADS + threadIdx.x;
             const float* token = from + ((i / QUADS) * KH + key_head) * DK;
             part[j] = reinterpret_cast<const float4*>(token)[i % QUADS];
         }
@@ -135,13 +171,14 @@ struct Carried {
 
     __device__ void store(float4* to) const {
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j) to[min(j * THREADS + (int)threadIdx.x, MOST * QUADS - 1)] = part[j];
+        for (int j = 0; j < SHARE; ++j) to[j * THREADS + threadIdx.x] = part[j];
     }
 };
+static_assert(MOST * QUADS % THREADS == 0, "threads divide the keys evenly");
 
-// What a block keeps of its tokens.
+// What a block keeps of its tokens. `walk` fetches one token ahead, and nothing comes of the last.
 struct Tokens {
-    float4 keys[MOST * QUADS], queries[MOST * QUADS];
+    float4 keys[(MOST + 1) * QUADS], queries[(MOST + 1) * QUADS];
     float4 values[MOST * ROW_QUADS], z[MOST * ROW_QUADS], o[MOST * ROW_QUADS];
     float alpha[MOST], beta[MOST], overlap[MOST];
 
@@ -154,23 +191,46 @@ struct Tokens {
         if (at.quad == 0) overlap[at.token] = sum;
     }
 
-    // Token by token: z and o of this block's rows. S q = (alpha S) q + z (k . q): no second pass.
+    // Token by token: z and o of this block's rows. Each step fetches what the next one begins with.
     template <class Keeps> __device__ void walk(State& s, int w, const Place& at, const Keeps& keeps) {
-        const float* v = reinterpret_cast<const float*>(values) + at.mine;
-        float* to_z = reinterpret_cast<float*>(z) + at.mine;
-        float* to_o = reinterpret_cast<float*>(o) + at.mine;
-        for (int t = 0; t < w; ++t) {
-            const float4* key = keys + t * QUADS;
-            s.decay(alpha[t]);
-            const float read = s.read(key, at.lane), seen = s.read(queries + t * QUADS, at.lane);
-            const float z_t = beta[t] * (v[t * ROWS] - read);
-            s.write(z_t, key, at.lane);
-            keeps.after(s, t, at);
-            if (at.lane == 0) {
-                to_z[t * ROWS] = z_t;
-                to_o[t * ROWS] = __fmaf_rn(z_t, overlap[t], seen);
-            }
+        Share query, even, odd;
+        even.load(keys, at.lane);
+        query.load(queries, at.lane);
+        for (int t = 0; t < w; t += 2) {
+            step(s, t, even, odd, query, at, keeps);
+            if (t + 1 < w) step(s, t + 1, odd, even, query, at, keeps);
         }
+    }
+
+    // S' = alpha S gives z = beta (v - S' k) and S q = S' q + z (k . q). Both products read S, and
+    // alpha multiplies the sums: the decay of S fills the time that their exchanges take.
+    template <class Keeps>
+    __device__ void step(State& s, int t, const Share& key, Share& next, Share& query,
+                         const Place& at, const Keeps& keeps) {
+        const float a = alpha[t], rate = beta[t];
+        float z_t[EACH], seen[EACH];
+        next.load(keys + (t + 1) * QUADS, at.lane);
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) z_t[e] = sum_of_lanes<LANES>(s.row[e].read(key));
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) seen[e] = s.row[e].read(query);
+        query.load(queries + (t + 1) * QUADS, at.lane);
+        s.decay(a);
+#pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            z_t[e] = rate * __fmaf_rn(-a, z_t[e], part_of(values, t, at.mine + e));
+        s.write(z_t, key);
+        keeps.after(s, t, at);
+        const float z_own = own(z_t, at.lane), seen_own = a * own_sum(seen, at.lane);
+        if (at.lane < EACH) {
+            part_of(z, t, at.mine + at.lane) = z_own;
+            part_of(o, t, at.mine + at.lane) = __fmaf_rn(z_own, overlap[t], seen_own);
+        }
+    }
+
+    // One row's number of token t.
+    __device__ static float& part_of(float4* x, int t, int row) {
+        return reinterpret_cast<float*>(x)[t * ROWS + row];
     }
 };
 
@@ -203,8 +263,13 @@ template <int COUNT> struct Past {
     __device__ void replay(State& s, int n, const Place& at) const {
         const float* column = reinterpret_cast<const float*>(z) + at.mine;
         for (int i = 0; i < n; ++i) {
+            Share key;
+            float z_i[EACH];
+            key.load(keys + i * QUADS, at.lane);
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) z_i[e] = column[i * ROWS + e];
             s.decay(alpha[i]);
-            s.write(column[i * ROWS], keys + i * QUADS, at.lane);
+            s.write(z_i, key);
         }
     }
 };

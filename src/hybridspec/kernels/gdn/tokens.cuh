@@ -18,12 +18,13 @@ __device__ inline void from_tokens(const Keeps& keeps, const float* q, const flo
                                    float* z, float* kept_k, float* kept_alpha, const int* length) {
     __shared__ Tokens x;
     const Place at;
-    State s; // read early: the commit that wrote it is never the kernel just before
+    // Read early, like the length: whoever wrote them is never the kernel just before.
+    const int w = *length, t = threadIdx.x % MOST;
+    State s;
     s.load(reinterpret_cast<const float4*>(state + at.state()), at.lane);
     const int begin = keeps.before(s, at);
     wait_for_last();
     let_next_start();
-    const int w = *length, t = threadIdx.x % MOST;
     Carried key, query;
     key.load(k, at.key_head);
     query.load(q, at.key_head);
