@@ -23,6 +23,7 @@ from hybridspec.kernels.length import length
 from hybridspec.kernels.length.rule import Rule
 from hybridspec.kernels.linear import product
 from hybridspec.kernels.linear.norm import Next, Normed, embed, prepare
+from hybridspec.kernels.linear.up import up_product
 from hybridspec.kernels.moe import experts, naive
 from hybridspec.kernels.moe.route import Routed, route
 
@@ -87,6 +88,30 @@ def linear(hidden: int, heads: int, size: int, joint: int, vocabulary: int) -> N
     w = empty(hidden, heads * size, dtype=HALF)
     product.gated_product(gated, squares, 1e-6, w, x, x, after, space)
     product.product(gated, w, x, x, after, space)
+
+
+# hidden, inner size of the MLP, taps, layers, key heads, head size
+DRAFTER = {
+    "pair": (320, 280, 4, 3, 4, 32),
+    "35b": (2048, 6144, 8, 5, 8, 128),
+    "122b": (3072, 9216, 8, 5, 8, 128),
+}
+
+
+def drafter(hidden: int, inner: int, taps: int, layers: int, kv: int, size: int) -> None:
+    """What a drafter launches that a target does not: its MLP, and many layers' context."""
+    x, space = empty(16, hidden, dtype=HALF), Workspace.empty(META)
+    after = Next(empty(hidden), Normed.empty(hidden, HALF, META))
+    h = empty(16, inner, dtype=HALF)
+    up_product(after.normed, 1e-6, empty(2 * inner, hidden, dtype=HALF), h)
+    product.product(h, empty(hidden, inner, dtype=HALF), x, x, after, space)
+    features, fc = (empty(n, taps * hidden, dtype=HALF) for n in (16, hidden))
+    product.product(features, fc, x, None, after, space)
+    rows = empty(16, layers * 2 * kv * size, dtype=HALF)
+    keys, values = (empty(layers, kv, 4112, size, dtype=HALF) for _ in range(2))
+    k, table = empty(layers, size), empty(4112, 1, size)
+    at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
+    rotate(rows, Norms(k, k, 1e-6), Tables(table, table), keys, values, *at, None, ring=True)
 
 
 # hidden, experts, experts a token, their width, the shared expert's
@@ -171,6 +196,7 @@ CALLS: dict[str, Callable[[], None]] = {
         f"attention {name}": lambda shape=shape: attention(*shape)
         for name, shape in ATTENTION.items()
     },
+    **{f"drafter {name}": lambda shape=shape: drafter(*shape) for name, shape in DRAFTER.items()},
     "ends pair": lambda: ends(320, 8192, 4),
     "ends 35b": lambda: ends(2048, 248320, 8),
     "sampling pair": lambda: sampling(8192),

@@ -20,7 +20,8 @@ MINE = 4  # rows of a program: one a warp, whose sum of squares then needs no ba
 
 
 class Norms(NamedTuple):
-    """Factors of the norms of q and k, [D] fp32 (the target's are 1 + weight), and their eps."""
+    """Factors of the norms of q and k, [D] fp32 (the target's are 1 + weight), and their eps. k of
+    several layers is [L, D]."""
 
     q: Tensor
     k: Tensor
@@ -56,9 +57,11 @@ def _turned(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _prepare(  # type: ignore[no-untyped-def]
-    qkv, qkv_row, q_factor, k_factor, eps, cos, sin, keys, values, head_stride, position, length, q,
-    H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, R: tl.constexpr, STEP: tl.constexpr,
-    RING: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, EARLY: tl.constexpr,
+    qkv, qkv_row, q_factor, k_factor, eps, cos, sin, keys, values, layer_stride, head_stride,
+    position, length, q,
+    H: tl.constexpr, KV: tl.constexpr, LAYERS: tl.constexpr, D: tl.constexpr, R: tl.constexpr,
+    STEP: tl.constexpr, RING: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     head, t = tl.program_id(0), tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     real, at = t < tl.load(length), tl.load(position) + t
@@ -71,10 +74,10 @@ def _prepare(  # type: ignore[no-untyped-def]
         own = q + (t * H + head)[:, None] * D + col
         tl.store(own, y.to(q.dtype.element_ty), mask=known)
     else:
-        kv = head - H
+        kv, layer = head - H, (head - H) // KV
         k = row + H * STEP + kv * D
-        y = _turned(k, k_factor, eps, cos, sin, at, real, D, R, COLS)
-        v = tl.load(k + KV * D + col, mask=known, other=0.0)
+        y = _turned(k, k_factor + layer * D, eps, cos, sin, at, real, D, R, COLS)
+        v = tl.load(k + LAYERS * KV * D + col, mask=known, other=0.0)
         # A value that is not finite must reach those alone who see it, but 0 x NaN is NaN: it is
         # left as 0, and its key says NaN.
         fine = tl.abs(v.to(tl.float32)) < float("inf")
@@ -82,7 +85,8 @@ def _prepare(  # type: ignore[no-untyped-def]
         v = tl.where(fine, v, 0.0)
         if RING > 0:
             at = at % RING
-        to = kv.to(tl.int64) * head_stride + at[:, None].to(tl.int64) * D + col
+        to = layer.to(tl.int64) * layer_stride + (kv % KV).to(tl.int64) * head_stride
+        to += at[:, None].to(tl.int64) * D + col
         tl.store(keys + to, y.to(keys.dtype.element_ty), mask=known)
         tl.store(values + to, v.to(values.dtype.element_ty), mask=known)
 
@@ -98,19 +102,22 @@ def prepare(
         qkv: [16, R] of the joint projection, of the cache's dtype; rows may lie apart. `gated`: per
             head q and gate [H, 2 D], else q [H, D]; then k [KV, D], v [KV, D].
         keys, values: [KV, rows, D], alike; key heads may lie apart. Row P + t is written, with
-            `ring` modulo the rows.
+            `ring` modulo the rows. Or of several layers [L, KV, rows, D]: qkv has then k of all of
+            them [L, KV, D], then v.
         position, length: [] int32 on the device, P and w <= 16.
         q: [16, H, D], written in rows below the length. None: qkv has no q (a drafter's context).
         early: as in `kernels/early.py`; position, length, norms and tables must then not be what
             the kernel just before writes.
     """
-    kv, rows, size = keys.shape
+    kv, rows, size = keys.shape[-3:]
+    layers = keys.shape[0] if keys.ndim == 4 else 1
     heads = 0 if q is None else q.shape[1]
-    if values.stride() != keys.stride() or keys.stride()[1:] != (size, 1):
+    if values.stride() != keys.stride() or keys.stride()[-2:] != (size, 1):
         raise ValueError("Keys and values must lie alike, their rows one behind the other.")
-    _prepare[(heads + kv, ROWS // MINE)](
+    _prepare[(heads + layers * kv, ROWS // MINE)](
         qkv, qkv.stride(0), norms.q, norms.k, norms.eps, *rope, keys, values, keys.stride(0),
-        position, length, keys if q is None else q, heads, kv, size, rope.cos.shape[-1],
-        2 * size if gated else size, rows if ring else 0, MINE, power(size), early,
+        keys.stride(-3), position, length, keys if q is None else q, heads, kv, layers, size,
+        rope.cos.shape[-1], 2 * size if gated else size, rows if ring else 0, MINE, power(size),
+        early,
         enable_fp_fusion=False, **options(early),
     )  # fmt: skip

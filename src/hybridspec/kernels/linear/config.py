@@ -34,6 +34,12 @@ class ProductConfig:
         cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 1024 else 16
         return cls(cols, head or max(16, min(128, _power(k))), split=_split(-(-n // cols), k))
 
+    @classmethod
+    def pair(cls, n: int, k: int) -> ProductConfig:
+        """A cut for gate and up [2 n, k] side by side: 32 columns of each are 64 of weights; 6,144
+        of them make 192 programs."""
+        return cls(min(32, max(16, _power(n))), max(16, min(128, _power(k))))
+
 
 def _split(tiles: int, k: int) -> int:
     parts = 1

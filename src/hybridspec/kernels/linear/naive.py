@@ -22,6 +22,12 @@ def norm_product(x: Tensor, factor: Tensor, eps: float, w: Tensor) -> Tensor:
     return F.linear(norm(x, factor, eps), w)
 
 
+def up_product(x: Tensor, factor: Tensor, eps: float, w: Tensor) -> Tensor:
+    """silu(gate) * up of the norm of x [T, K]; w [2 I, K] is gate above up."""
+    gate, up = norm_product(x, factor, eps, w).chunk(2, -1)
+    return F.silu(gate) * up
+
+
 def gated_product(
     o: Tensor, gate: Tensor, factor: Tensor, eps: float, w: Tensor, residual: Tensor
 ) -> Tensor:

@@ -15,6 +15,7 @@ from hybridspec.kernels.last import Workspace, is_last
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.linear.norm import Next, Normed, load_squares, scale_of
 from hybridspec.kernels.linear.product import finish
+from hybridspec.kernels.linear.up import walk_pair
 from hybridspec.kernels.moe.config import ExpertConfig
 from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import Routed
@@ -44,30 +45,20 @@ def _up(  # type: ignore[no-untyped-def]
     width = tl.where(shared, SHARED, WIDTH)
     if tl.program_id(0) * COLS >= width:
         return
-    row, inner = tl.arange(0, ROWS), tl.arange(0, DEPTH)
+    row = tl.arange(0, ROWS)
     base, target, share = shared_gate_up, shared_h, tl.load(opening + row)
     if not shared:
         expert = tl.load(distinct + place)
         base = gate_up + expert.to(tl.int64) * 2 * WIDTH * K
         target = h + place.to(tl.int64) * ROWS * WIDTH
         share = _share(ids, shares, expert, TOP, TOPS, ROWS)
-    col = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    within = (col < width)[:, None]
     sums = load_squares(squares, K, SUMS, ROWS)  # used after the loop
-    g, u = tl.zeros((ROWS, COLS), tl.float32), tl.zeros((ROWS, COLS), tl.float32)
-    for start in range(0, K, DEPTH):
-        at = start + inner
-        known = (at < K)[None, :]
-        mask = within & known
-        w_gate = tl.load(base + col[:, None] * K + at[None, :], mask=mask, other=0.0)
-        w_up = tl.load(base + (width + col)[:, None] * K + at[None, :], mask=mask, other=0.0)
-        a = tl.load(x + row[:, None] * K + at[None, :], mask=known, other=0.0)
-        g = tl.dot(a, tl.trans(w_gate), g, input_precision="ieee")
-        u = tl.dot(a, tl.trans(w_up), u, input_precision="ieee")
+    g, u = walk_pair(x, base, tl.program_id(0), width, K, ROWS, COLS, DEPTH)
     scale = scale_of(sums, K, eps)[:, None]
     g, u = g * scale, u * scale
     y = g / (1.0 + tl.exp(-g)) * u * share[:, None]
     y = tl.where((share == 0.0)[:, None], 0.0, y)  # a row that means nothing may hold a NaN
+    col = tl.program_id(0) * COLS + tl.arange(0, COLS)
     at = row[:, None] * width + col[None, :]
     tl.store(target + at, y.to(h.dtype.element_ty), mask=(col < width)[None, :])
 

@@ -1,8 +1,11 @@
 // A product of at most sixteen rows, with the norms around it. Macros: K (a multiple of 1024); NORM: 0
 // none, 1 of the whole row, applied to the sums, 2 of every 128 values, applied to their sums; END: 1
-// adds the residual and leaves the result for the next norm; WIDE: fp32 results.
+// adds the residual and leaves the result for the next norm; WIDE: fp32 results; PAIRED: w is gate above up
+// [2 n, K], and the result silu(gate) * up [ROWS, n]: a tile is eight columns of both.
 #include "early.cuh"
 #include "walk.cuh"
+
+constexpr int WIDTH = PAIRED ? COLS / 2 : COLS; // columns of the result in a tile
 
 // Launched early, it reads `length` and the residual ahead of its turn: the kernel just before must not
 // write them.
@@ -15,18 +18,19 @@ dense(const Half* x, const Half* w, const int* length, const float* squares, int
     __shared__ Scales<K> scales;
     __shared__ float head_scales[NORM == 2 ? WARPS : 1][NORM == 2 ? STEPS : 1][ROWS];
     const Lane at;
-    const int tiles = (n + COLS - 1) / COLS;
+    const int tiles = (n + WIDTH - 1) / WIDTH;
     if (blockIdx.x >= tiles) return; // before any barrier, and for all of the block
     const Span span(tiles);
     const int mine = span.count, total = mine * STEPS;
     Step step[2];
     const auto load = [&](Step& free, int s) {
         if (s >= total) return;
-        const int first = span.tile(s / STEPS) * COLS + at.row;
+        const int first = span.tile(s / STEPS) * WIDTH + at.row;
         const Half* from = w + at.warp * SHARE + s % STEPS * DEPTH + at.quarter;
         const Half* columns[GROUPS];
 #pragma unroll
-        for (int g = 0; g < GROUPS; ++g) columns[g] = from + (long long)min(first + 8 * g, n - 1) * K;
+        for (int g = 0; g < GROUPS; ++g)
+            columns[g] = from + (long long)(PAIRED ? g * n + min(first, n - 1) : min(first + 8 * g, n - 1)) * K;
         free.load(columns);
     };
     load(step[0], 0); // weights need not wait for the kernel ahead
@@ -73,15 +77,21 @@ dense(const Half* x, const Half* w, const int* length, const float* squares, int
         sums.clear();
         const bool first = turn == 0;
         const int tile = span.tile(turn++);
-        const int row = threadIdx.x / COLS, column = tile * COLS + threadIdx.x % COLS;
+        const int row = threadIdx.x / COLS, column = tile * WIDTH + threadIdx.x % COLS;
+        bool stored = row < rows && column < n;
         if (NORM == 1) {
             if (first) scale = scales.of(row, eps);
             sum *= scale;
         }
+        if (PAIRED) {
+            const float up = __shfl_down_sync(0xffffffffu, sum, 8);
+            sum = __fdividef(sum, 1.0f + __expf(-sum)) * up;
+            stored = stored && threadIdx.x % COLS < WIDTH;
+        }
         if (END) {
             end.store(sum, tile * COLS, rows, known);
             if (turn < mine) known = end.load(span.tile(turn) * COLS);
-        } else if (row < rows && column < n) {
+        } else if (stored) {
             if (WIDE) ((float*)y)[row * y_row + column] = sum;
             else ((Half*)y)[row * y_row + column] = narrowed(sum);
         }

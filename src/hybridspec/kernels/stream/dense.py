@@ -47,6 +47,14 @@ def norm_product(
     _launch(x.scaled, w, y, length, ROW, squares=x.squares, eps=eps, launch=launch)
 
 
+def up_product(
+    x: Normed, eps: float, w: Tensor, y: Tensor, length: Tensor, *, launch: Launch = PLAIN
+) -> None:
+    """y [16, I] = silu(gate) * up of norm(x); w [2 I, K] is gate above up. The rest as in
+    `product`."""
+    _launch(x.scaled, w, y, length, ROW, squares=x.squares, eps=eps, paired=True, launch=launch)
+
+
 def gated_product(
     gated: Tensor, squares: Tensor, eps: float, w: Tensor, y: Tensor, length: Tensor,
     residual: Tensor, after: Next, *, launch: Launch = PLAIN,
@@ -61,20 +69,24 @@ def gated_product(
             residual=residual, after=after, launch=launch)  # fmt: skip
 
 
-def sizes(k: int, norm: int, *, ends: bool, wide: bool) -> tuple[tuple[str, int], ...]:
+def sizes(
+    k: int, norm: int, *, ends: bool, wide: bool, paired: bool = False
+) -> tuple[tuple[str, int], ...]:
     """The macros of `dense.cu`."""
     return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
-            ("SPREAD", config.SPREAD))  # fmt: skip
+            ("PAIRED", int(paired)), ("SPREAD", config.SPREAD))  # fmt: skip
 
 
 def _launch(
     x: Tensor, w: Tensor, y: Tensor, length: Tensor, norm: int, *, squares: Tensor | None = None,
     blocks: int = 0, eps: float = 0.0, residual: Tensor | None = None, after: Next | None = None,
-    launch: Launch,
+    paired: bool = False, launch: Launch,
 ) -> None:  # fmt: skip
-    n, k = w.shape
+    rows, k = w.shape
+    n, cols = (rows // 2, config.COLS // 2) if paired else (rows, config.COLS)
     cuda.check("dense", {"x": x, "w": w}, torch.bfloat16)
-    macros = sizes(k, norm, ends=after is not None, wide=y.dtype == torch.float32)
+    macros = sizes(k, norm, ends=after is not None, wide=y.dtype == torch.float32,
+                   paired=paired)  # fmt: skip
     device, shared = w.device, config.room(k, w.device, launch)
     kernel = cuda.load(
         __package__, "dense.cu", "dense", macros, config.THREADS, device.index, shared
@@ -82,7 +94,7 @@ def _launch(
     pointers = after.pointers() if after else (None, None, None)
     apart = 0 if residual is None else residual.stride(0)
     kernel.launch(
-        (config.blocks(device, -(-n // config.COLS), launch),),
+        (config.blocks(device, -(-n // cols), launch),),
         (x, w, length, squares, blocks, eps, y, y.stride(0), residual, apart, *pointers, n),
         early=launch.early,
     )

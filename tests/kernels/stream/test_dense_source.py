@@ -1,0 +1,29 @@
+"""The streaming product compiles in all its forms, for every architecture, without spills."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hybridspec.kernels.cuda import Source, compile_source
+from hybridspec.kernels.stream import config, dense
+
+ARCHITECTURES = (80, 86, 89, 90, 120)
+FORMS = {
+    "joint": dense.sizes(2048, dense.ROW, ends=False, wide=False),
+    "router": dense.sizes(3072, dense.ROW, ends=False, wide=True),
+    "gated": dense.sizes(4096, dense.HEADS, ends=True, wide=False),
+    "out": dense.sizes(4096, dense.NONE, ends=True, wide=False),
+    "drafter's up": dense.sizes(2048, dense.ROW, ends=False, wide=False, paired=True),
+    "drafter's down": dense.sizes(6144, dense.NONE, ends=True, wide=False),
+}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", FORMS)
+def test_it_compiles_without_spills_within_its_memory(name, architecture):
+    source = Source.read(dense.__package__, "dense.cu")
+    made = compile_source(source, architecture, dict(FORMS[name]))
+    assert set(re.findall(r"(\d+) bytes spill", made.log)) == {"0"}
+    assert max(map(int, re.findall(r"(\d+) bytes smem", made.log))) <= config.STATIC
