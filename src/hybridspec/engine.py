@@ -31,7 +31,7 @@ from hybridspec.model.target import Target
 from hybridspec.placement import choose_context, choose_device, choose_dtype
 from hybridspec.policy.profile import Profile
 from hybridspec.profiles import find_profile
-from hybridspec.runtime.accelerate import accelerated
+from hybridspec.runtime.accelerate import accelerated, accelerated_drafter
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
@@ -69,10 +69,11 @@ class Engine:
             defaults: the checkpoint's stop ids and sampling settings.
             max_context: most tokens of prompt and answer together.
             profile: the pair's calibration on this device, for the systems that need one.
-            kernels: on a GPU, verify with the kernels of `kernels/forward` instead of plain torch.
+            kernels: on a GPU, draft and verify with kernels (`kernels/forward`), not in torch.
         """
         if kernels:
             target = accelerated(target)
+            drafter = None if drafter is None else accelerated_drafter(drafter, target)
         self.profile = profile
         self._systems: dict[str, System] = {}
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
@@ -120,7 +121,7 @@ class Engine:
             progress: show a bar while loading; None shows it on a terminal only.
             profile: a calibration profile of the pair on this device (`hybridspec calibrate`); None
                 takes the embedded pair's own where it fits.
-            kernels: on a GPU, verify with our kernels (the default) or in plain torch.
+            kernels: on a GPU, draft and verify with our kernels (the default) or in plain torch.
 
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.

@@ -41,7 +41,7 @@ class LaunchedTarget(Target):
         has it."""
         vars(self).update(vars(target))
         self.weights = TargetWeights.of(target)
-        self.early = _has_early(self.device) if early is None else early
+        self.early = has_early(self.device) if early is None else early
         self._passes: dict[tuple[int, int, tuple[int, ...]], _Passes] = {}
 
     def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
@@ -131,5 +131,6 @@ class LaunchedTarget(Target):
         return _Passes(run, *(Recorded(step) if kind == "cuda" else step for step in steps))
 
 
-def _has_early(device: torch.device) -> bool:
+def has_early(device: torch.device) -> bool:
+    """Whether kernels may be launched as in `kernels/early.py`."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 9

@@ -1,11 +1,11 @@
-"""A pass's products and experts, each by the kernel that serves its size: streaming ones where they
-do, else Triton's. One weight is always multiplied by the same kernel."""
+"""The steps of a target's pass, each by the kernel that serves its size."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from hybridspec.kernels.forward.buffers import Buffers
+from hybridspec.kernels.forward.products import Products
 from hybridspec.kernels.linear import product as general
 from hybridspec.kernels.linear.norm import Next
 from hybridspec.kernels.moe import experts as general_experts
@@ -13,42 +13,18 @@ from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import choose, route
 from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream import experts as streaming_experts
-from hybridspec.kernels.stream.config import Launch
-
-LAUNCHES = {
-    "joint": Launch(early=True, alone=True),
-    "router": Launch(early=True),
-    "head": Launch(early=True, each=2),
-    "out": Launch(early=True),
-    "up": Launch(early=True, alone=True),
-    "down": Launch(early=True),
-}
 
 
-class Steps:
+class Steps(Products):
     """Launches over one set of buffers; each reads what the one before it left there."""
 
     def __init__(self, buffers: Buffers, eps: float, *, early: bool) -> None:
-        self.buffers, self.eps, self.early = buffers, eps, early
-        self.launches = {
-            name: launch._replace(early=launch.early and early) for name, launch in LAUNCHES.items()
-        }
-
-    def normed(self, name: str, w: Tensor, y: Tensor, length: Tensor) -> None:
-        """y = the norm of the stream, times w^T."""
-        x = self.buffers.normed
-        if dense.serves(w):
-            dense.norm_product(x, self.eps, w, y, length, launch=self.launches[name])
-        else:
-            general.norm_product(x, self.eps, w, y, early=self.early)
+        super().__init__(buffers.normed, buffers.space, eps, early=early)
+        self.buffers = buffers
 
     def attended(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
         """The end of an attention layer on top of x."""
-        b = self.buffers
-        if dense.serves(w):
-            dense.product(b.attended, w, b.x, length, x, after, launch=self.launches["out"])
-        else:
-            general.product(b.attended, w, b.x, x, after, b.space, early=self.early)
+        self.added("out", self.buffers.attended, w, self.buffers.x, x, after, length)
 
     def gated(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
         """The end of a GDN layer on top of x."""
