@@ -18,6 +18,12 @@ from torch import Tensor
 
 from hybridspec.errors import HybridSpecError
 
+# Per cent of a multiprocessor's memory that blocks may share. The rest is first-level cache, and a
+# load under way needs a line of it: with all of it shared, weights stream at half the speed
+# (docs/log.md). One share for all kernels also spares changing it, for which a multiprocessor must
+# run dry.
+CARVEOUT = 60
+
 Argument = Tensor | float | int | None
 
 # No contraction of a multiplication and an addition unless it is spelt: bits must not depend on
@@ -166,6 +172,18 @@ class Kernel:
         _ok(driver.cuLaunchKernelEx(config, self.function, (values, kinds), 0))
 
 
+_CARVEOUT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+
+
+_functions: dict[int, driver.CUfunction] = {}
+
+
+def carve(percent: int) -> None:
+    """Another CARVEOUT for all kernels loaded so far, to measure what it does."""
+    for function in _functions.values():
+        _ok(driver.cuFuncSetAttribute(function, _CARVEOUT, percent))
+
+
 @cache
 def load(
     package: str, file: str, function: str, defines: tuple[tuple[str, int], ...], threads: int,
@@ -180,7 +198,9 @@ def load(
     """
     module = _module(package, file, defines, device)
     made = _ok(driver.cuModuleGetFunction(module, function.encode()))
+    _functions[int(made)] = made
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    _ok(driver.cuFuncSetAttribute(made, _CARVEOUT, CARVEOUT))
     if shared > _ok(driver.cuFuncGetAttribute(most, made)):  # else more was asked for before
         _ok(driver.cuFuncSetAttribute(made, most, shared))
     return Kernel(made, threads, shared)

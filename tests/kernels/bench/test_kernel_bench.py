@@ -14,7 +14,7 @@ def test_every_part_runs_and_every_check_holds(tmp_path, capsys):
     assert found["failed"] == {}
     names = [r["name"] for r in found["records"]]
     assert any(n.startswith("check ") for n in names)
-    assert any(n.startswith("chain ") for n in names)
+    assert any(n.startswith("target pass") for n in names)
     assert "checks that do not hold: none" in capsys.readouterr().out
 
 

@@ -175,7 +175,7 @@ def time_attention(s: Setting) -> None:
     cuda = s.device.type == "cuda"
     a = target(s, spare=110_000 if cuda else 0)
     for context in contexts(s):
-        _time(s, "attention", a, context, (None, *(VARIANTS if cuda else ())))
+        _time(s, "attention", a, context, (None, *s.cuts(VARIANTS)))
         for w in LENGTHS:
             _time_peer(s, a, context, w)
     window = 4096 if cuda else 40

@@ -92,8 +92,8 @@ def time_head(s: Setting) -> None:
 
         s.timed(name, c, [call] * 3, w.nbytes)
 
-    for c in CONFIGS:
+    for c in s.cuts(CONFIGS) or CONFIGS[:1]:
         one("head to tokens", c, None, False)
-    for c in CONFIGS[:2]:
+    for c in s.cuts(CONFIGS[:2]) or CONFIGS[:1]:
         one("head to tokens and scores", c, None, True)
     one("head to logits and tokens", CONFIGS[0], logits, False)

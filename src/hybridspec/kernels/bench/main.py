@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
     """Run the parts asked for. Returns 0 if all ran and all checks held, else 1."""
     given = parser(prog, list(SHAPES)).parse_args(arguments)
     s, failed = setting(given.shape), {}
-    s.peers = given.peers
+    s.peers, s.defaults = given.peers, given.defaults
     if s.device.type == "cuda":
         s.copied = copy_bandwidth(s)
     names = given.parts or PARTS

@@ -57,13 +57,13 @@ def time_experts(s: Setting) -> None:
     for count in shape.distinct:
         lists = [chosen(s, count) for _ in range(CALLS)]
         one = w.gate_up[0].nbytes
-        for c in UP:
+        for c in s.cuts(UP) or UP[:1]:
             calls = [
                 lambda r=r, c=c: up(after.normed, EPS, w, r, h, shared_h, c, **s.options)
                 for r in lists
             ]
             s.timed(f"up, U = {count}", c, calls, count * one + rest)
-        for c in DOWN:
+        for c in s.cuts(DOWN) or DOWN[:1]:
             calls = [
                 lambda r=r, c=c: down(h, shared_h, w, r, x, x, space, after, c, **s.options)
                 for r in lists

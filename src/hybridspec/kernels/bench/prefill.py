@@ -120,8 +120,7 @@ def _layers(s: Setting, m: Model, x: Tensor, name: str) -> tuple[float, float, f
 
 CUTS = (
     ChunkConfig(32, 64),
-    ChunkConfig(32, 64, scan_warps=4),
-    ChunkConfig(16, 64, scan_warps=4),
+    ChunkConfig(16, 64),
     ChunkConfig(32, 64, scan_stages=2),
     ChunkConfig(64, 64),
     ChunkConfig(32, 128),
@@ -142,7 +141,7 @@ def _time_gdn_parts(s: Setting, m: Model, x: Tensor) -> None:
     )  # fmt: skip
     beta, g = clocked_result(s, "gdn gates", lambda: mixer._gates(b, a))
     state = buffers.state.clone()
-    for c in CUTS if s.device.type == "cuda" else (ChunkConfig.choose(h.dk, h.dv, s.dtype),):
+    for c in s.cuts(CUTS) or (ChunkConfig.choose(h.dk, h.dv, s.dtype),):
         call = partial(chunked.prefill, q, k, v, beta, g, state, c)
         clocked(s, "gdn chunks", call, config=c)
     o = chunked.prefill(q, k, v, beta, g, state)

@@ -63,7 +63,7 @@ def time_out(s: Setting) -> None:
     weights = many(s, shape.hidden, k)
     gated = s.normal(16, k)
     squares = s.normal(16, shape.value_heads, fused.blocks(shape.dv), dtype=torch.float32).abs()
-    for c in OUT:
+    for c in s.cuts(OUT) or OUT[:1]:
         calls = [
             lambda w=w, c=c: gated_product(
                 gated, squares, EPS, w, x, x, after, space, c, **s.options
@@ -81,7 +81,7 @@ def time_router(s: Setting) -> None:
     shape, after, space = s.shape, left(s), Workspace.empty(s.device)
     routed, length = Routed.empty(shape.experts, shape.top, s.device), s.scalar(16)
     weights = many(s, shape.experts + 1, shape.hidden)
-    for c in ROUTER:
+    for c in s.cuts(ROUTER) or ROUTER[1:2]:
         calls = [
             lambda w=w, c=c: route(after.normed, EPS, w, length, routed, space, c, **s.options)
             for w in weights
@@ -93,7 +93,7 @@ def time_router(s: Setting) -> None:
 def _time_normed(s: Setting, name: str, n: int, configs: list[ProductConfig]) -> None:
     after, y = left(s), s.empty(16, n)
     weights = many(s, n, s.shape.hidden)
-    for c in configs:
+    for c in s.cuts(configs) or configs[:1]:
         calls = [
             lambda w=w, c=c: norm_product(after.normed, EPS, w, y, None, c, **s.options)
             for w in weights

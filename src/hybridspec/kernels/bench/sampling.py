@@ -82,7 +82,7 @@ def check_sampling(s: Setting) -> None:
             s.keep({"name": f"sample {name}", "close": close_rows, "of them other": wrong_rows})
             wrong &= ~close
         s.keep({"name": f"check sample {name}", "ok": not bool(wrong.any())})
-        for config in CUTS if s.device.type == "cuda" else []:
+        for config in s.cuts(CUTS):
             theirs = Sampler(s, params, config)
             theirs(logits, s.scalar(few))
             same(s, f"sample {name}, {few} rows, {config}", theirs.tokens[:few], ours.tokens[:few])
@@ -93,7 +93,7 @@ def time_sampling(s: Setting) -> None:
     cuda = s.device.type == "cuda"
     nbytes = ROWS * s.shape.vocabulary * 4
     copies = [logits_like(s) for _ in range(s.copies(nbytes))]
-    cuts = [None, *(CUTS if cuda else [])]
+    cuts = [None, *s.cuts(CUTS)]
     for rows in (ROWS, 1) if cuda else (1,):
         for name, params in REQUESTS.items():
             for cut in cuts:

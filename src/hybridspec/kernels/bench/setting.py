@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from hybridspec.model.config import TargetConfig
 EPS = 1e-6
 ROTATED = 220e6  # bytes of weights that calls in a row read: several times any second-level cache
 Call = Callable[[], None]
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Shape:
 SHAPES = {
     "35b": Shape(
         2048, 16, 32, 128, 128, 256, 8, 512, 512, 248320, 40, 16, 2, 256, (8, 25, 50, 100)
-    ),  # fmt: skip
+    ),
     # small enough for the interpreter: it shows that the bench itself works
     "small": Shape(64, 2, 4, 32, 32, 12, 2, 16, 24, 96, 4, 2, 1, 32, (2, 5)),
 }
@@ -84,6 +85,7 @@ class Setting:
     dtype: torch.dtype
     clock: Clock
     early: bool
+    defaults: bool = False  # time each kernel's default cut alone
     copied: float | None = None  # bytes a second of a copy, read and written
     records: list[dict[str, Any]] = field(default_factory=list)
     peers: Path | None = None  # folder of the peers' kernels
@@ -114,6 +116,10 @@ class Setting:
     def scalar(self, value: int) -> Tensor:
         """A length on the device."""
         return torch.tensor(value, dtype=torch.int32, device=self.device)
+
+    def cuts(self, candidates: Sequence[C]) -> Sequence[C]:
+        """The cuts to sweep beside the default: none without a GPU or if defaults are all."""
+        return candidates if self.device.type == "cuda" and not self.defaults else ()
 
     def copies(self, nbytes: float) -> int:
         """How many weights of so many bytes take turns."""

@@ -40,4 +40,5 @@ def parser(prog: str | None, shapes: Sequence[str]) -> argparse.ArgumentParser:
         help="folder with SGLang's kernels, as docs/kernels.md says",
     )  # fmt: skip
     add("--sweeps", type=int, choices=(1, 2), default=2, help="how often to time (%(default)s)")
+    add("--defaults", action="store_true", help="time each kernel's default cut alone: no sweeps")
     return made

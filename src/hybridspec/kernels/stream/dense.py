@@ -74,7 +74,8 @@ def sizes(
 ) -> tuple[tuple[str, int], ...]:
     """The macros of `dense.cu`."""
     return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
-            ("PAIRED", int(paired)), ("SPREAD", config.SPREAD))  # fmt: skip
+            ("PAIRED", int(paired)), ("SPREAD", config.SPREAD),
+            ("HELD", config.held(k)))  # fmt: skip
 
 
 def _launch(

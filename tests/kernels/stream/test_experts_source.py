@@ -1,0 +1,33 @@
+"""The streaming experts compile for every architecture, without spills, for the models they serve."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from hybridspec.kernels.cuda import Source, compile_source
+from hybridspec.kernels.moe.naive import Weights
+from hybridspec.kernels.stream import config, experts
+
+ARCHITECTURES = (80, 86, 89, 90, 120)
+SHAPES = {"35b": (2048, 256, 512, 512), "122b": (3072, 256, 1024, 1024)}
+PLACES = 128  # 16 tokens of 8 experts
+
+
+def weights(hidden: int, count: int, width: int, shared: int) -> Weights:
+    shapes = [
+        (count + 1, hidden), (count, 2 * width, hidden), (count, hidden, width),
+        (2 * shared, hidden), (hidden, shared),
+    ]  # fmt: skip
+    return Weights(*(torch.empty(*shape, device="meta") for shape in shapes))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_they_compile_without_spills_within_their_memory(shape, architecture):
+    macros = dict(experts.sizes(weights(*SHAPES[shape]), 8, PLACES))
+    made = compile_source(Source.read(experts.__package__, "experts.cu"), architecture, macros)
+    assert set(re.findall(r"(\d+) bytes spill", made.log)) == {"0"}
+    assert max(map(int, re.findall(r"(\d+) bytes smem", made.log))) <= config.STATIC
