@@ -1,4 +1,4 @@
-"""The streaming experts compile for every architecture, without spills, for the models they serve."""
+"""The streaming experts compile for every architecture, without spills, at two models' sizes."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ PARTS: dict[str, str] = {
     "joint": "products.time_joint",
     "stream": "stream.time_stream",
     "forward": "forward.time_forward",
+    "launches": "launches.time_launches",
     "drafter": "drafter.time_drafter",
     "head": "products.time_head",
     "attention": "attention.time_attention",

@@ -12,14 +12,8 @@ from hybridspec.kernels.linear.up import up_product
 from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream.config import Launch
 
-LAUNCHES = {
-    "joint": Launch(early=True, alone=True),
-    "router": Launch(early=True),
-    "head": Launch(early=True, each=2),
-    "out": Launch(early=True),
-    "up": Launch(early=True, alone=True),
-    "down": Launch(early=True),
-}
+# Other ways are slower: `hybridspec bench kernels --parts launches`, and docs/log.md.
+LAUNCHES = {name: Launch(early=True) for name in ("joint", "router", "head", "out", "up", "down")}
 
 
 class Products:

@@ -10,7 +10,6 @@ from torch import Tensor
 
 WARPS, THREADS, ROWS, COLS = 8, 256, 16, 16  # as in tile.cuh
 HEAD = 128  # values of a head that `gated_product` takes: a step of dense.cu
-SPREAD = 1  # neighbouring tiles for a block
 STATIC = 20 << 10  # bytes of shared memory that the sources declare with a size, at most
 
 

@@ -74,8 +74,7 @@ def sizes(
 ) -> tuple[tuple[str, int], ...]:
     """The macros of `dense.cu`."""
     return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
-            ("PAIRED", int(paired)), ("SPREAD", config.SPREAD),
-            ("HELD", config.held(k)))  # fmt: skip
+            ("PAIRED", int(paired)), ("HELD", config.held(k)))  # fmt: skip
 
 
 def _launch(

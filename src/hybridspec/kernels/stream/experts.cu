@@ -117,8 +117,8 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
     choice.make(logits, rows, at);
     const int count = choice.count, total = SHARED_STEPS + count * EXPERT_STEPS;
 
-    // Blocks begin with different experts, and go round, so that all pages are looked up at once. Where a
-    // column begins depends on ids alone: a token's sums depend on no other token.
+    // Blocks begin with different experts, and go round, so as not to ask for the same rows of h at once.
+    // Where a column begins depends on ids alone: a token's sums depend on no other token.
     int tile = blockIdx.x, begin = 0;
     const auto place_of = [&](int turn) {
         const int place = begin + turn;
@@ -157,7 +157,7 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
     const Ending end = {residual, y, residual_row, y_row, factor, scaled, squares, K};
     DownStep step[4];
     for (int turn = 0; tile < K / COLS; tile += gridDim.x, ++turn) {
-        if (SPREAD) begin = choice.below(tile * E / (K / COLS));
+        begin = choice.below(tile * E / (K / COLS));
 #pragma unroll
         for (int i = 0; i < 4; ++i) load(step[i], i);
         const Ending::Known known = end.load(tile * COLS);

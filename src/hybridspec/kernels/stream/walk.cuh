@@ -9,18 +9,16 @@ constexpr int DEPTH = STEP * CHUNK;        // of K, in one step
 constexpr int STEPS = SHARE / DEPTH;       // of a tile
 constexpr int ROW = HELD * DEPTH + 32;     // of x in shared memory: rows half the banks apart
 
-// The tiles of this block among so many: neighbours with SPREAD, so that all of the weights' pages are
-// looked up at once; else every gridDim.x-th.
+// The tiles of this block among so many: neighbours.
 struct Span {
     int first, count;
 
     __device__ explicit Span(int tiles) {
-        first = SPREAD ? (int)((long long)blockIdx.x * tiles / gridDim.x) : (int)blockIdx.x;
-        count = SPREAD ? (int)((long long)(blockIdx.x + 1) * tiles / gridDim.x) - first
-                       : (tiles - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+        first = (long long)blockIdx.x * tiles / gridDim.x;
+        count = (int)((long long)(blockIdx.x + 1) * tiles / gridDim.x) - first;
     }
 
-    __device__ int tile(int turn) const { return SPREAD ? first + turn : first + turn * gridDim.x; }
+    __device__ int tile(int turn) const { return first + turn; }
 };
 
 // The weights of a step, on their way or there.
