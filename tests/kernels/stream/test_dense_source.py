@@ -16,6 +16,7 @@ FORMS = {
     "gated": dense.sizes(4096, dense.HEADS, ends=True, wide=False),
     "out": dense.sizes(4096, dense.NONE, ends=True, wide=False),
     "drafter's up": dense.sizes(2048, dense.ROW, ends=False, wide=False, paired=True),
+    "drafter's fc": dense.sizes(16384, dense.NONE, ends=True, wide=False),
     "drafter's down": dense.sizes(6144, dense.NONE, ends=True, wide=False),
 }
 

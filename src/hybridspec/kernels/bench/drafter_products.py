@@ -30,7 +30,7 @@ def time_fc(s: Setting, k: int) -> None:
     """From features [16, k] to the stream."""
     x, y, after, space = s.normal(16, k), s.empty(16, s.shape.hidden), left(s), _space(s)
     weights = many(s, s.shape.hidden, k)
-    for c in (ProductConfig.choose(s.shape.hidden, k), *FC):
+    for c in (ProductConfig.choose(s.shape.hidden, k), *s.cuts(FC)):
         calls = [partial(product, x, w, y, None, after, space, c, **s.options) for w in weights]
         s.timed("drafter's fc", c, calls, weights[0].nbytes)
     if dense.serves(weights[0]):
@@ -46,10 +46,10 @@ def time_mlp(s: Setting, both: int, k: int) -> None:
     after, space, rows = left(s), _space(s), s.scalar(16)
     ups, downs = many(s, both, k), many(s, k, both // 2)
     x, h = s.normal(16, k), s.normal(16, both // 2)
-    for c in UP:
+    for c in s.cuts(UP) or UP[:1]:
         calls = [partial(up_product, after.normed, EPS, w, h, c, **s.options) for w in ups]
         s.timed("drafter's up", c, calls, ups[0].nbytes)
-    for c in DOWN:
+    for c in s.cuts(DOWN) or DOWN[:1]:
         calls = [partial(product, h, w, x, x, after, space, c, **s.options) for w in downs]
         s.timed("drafter's down", c, calls, downs[0].nbytes)
     for each, alone in ((1, False), (1, True), (2, False)):
