@@ -25,10 +25,10 @@ def test_rungs_follow_each_other():
 @pytest.mark.parametrize(
     ("heads", "kv", "size", "expected"),
     [
-        (16, 2, 256, AttentionConfig(64, 32, warps=8)),
-        (32, 2, 256, AttentionConfig(64, 32, warps=8)),
-        (32, 8, 128, AttentionConfig(64, 32)),
-        (8, 4, 32, AttentionConfig(32, 64)),
+        (16, 2, 256, AttentionConfig(16, 32)),
+        (32, 2, 256, AttentionConfig(16, 32)),
+        (32, 8, 128, AttentionConfig(16, 32)),
+        (8, 4, 32, AttentionConfig(16, 64)),
         (3, 3, 16, AttentionConfig(16, 64)),
     ],
 )

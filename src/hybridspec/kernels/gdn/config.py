@@ -45,16 +45,16 @@ class ChunkConfig:
 
     @classmethod
     def choose(cls, dk: int, dv: int, dtype: torch.dtype) -> ChunkConfig:
-        """32 of 128 rows: 32 heads are 128 programs, about one for each multiprocessor of an H200.
-        Four warps: with eight, Triton 3.6 makes products of 64 rows for sm_90 that read shared
-        memory beyond its end.
+        """Four warps: with eight, Triton 3.6 makes products of 64 rows for sm_90 that read shared
+        memory beyond its end. 16 rows of a state, for 32 do not fit four warps' registers on older
+        cards: 256 programs for 32 heads of 128, two a multiprocessor of an H200.
 
         Three products for one: a single one of tf32 leaves errors of 1e-3 in states, and ten times
         as much where keys repeat, which is all that the tolerances allow. Three of bf16 leave 1e-5,
         of tf32 1e-6 at twice the time: for float32 models.
         """
         precision = "tf32x3" if dtype == torch.float32 else "bf16x3"
-        return cls(min(32, dv), min(64, dv), precision)
+        return cls(min(16, dv), min(64, dv), precision)
 
 
 def _power(n: int) -> int:
