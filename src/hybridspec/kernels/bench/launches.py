@@ -14,7 +14,6 @@ from torch.cuda import CUDAGraph
 from hybridspec.kernels.bench.clock import GraphClock
 from hybridspec.kernels.bench.forward import build
 from hybridspec.kernels.bench.setting import Setting
-from hybridspec.kernels.stream import config
 from hybridspec.kernels.stream.config import Launch
 
 LENGTHS = (1, 6, 16)
@@ -23,13 +22,12 @@ NAMES = ("joint", "router", "head", "out", "up", "down")
 
 class Way(NamedTuple):
     """carveout: as `cuda.CARVEOUT`. late: kernels that do not start early. twice: two blocks a
-    multiprocessor. alone: see `Launch`. held: steps of x at K = 4,096. gdn: whether it is early."""
+    multiprocessor. alone: see `Launch`. gdn: whether it is early."""
 
     carveout: int = 60
     late: str = ""
     twice: str = ""
     alone: str = ""
-    held: int = 2
     gdn: bool = True
 
     def launches(self, *, early: bool) -> dict[str, Launch]:
@@ -51,8 +49,6 @@ WAYS = {
     "all early, 57": Way(57),
     "all early": Way(),
     "all early, 70": Way(70),
-    "all early, whole rows": Way(held=4),
-    "all early, whole rows, 70": Way(70, held=4),
     "all early, head twice": Way(twice="head"),
     "up and joint alone": Way(alone="up joint"),
     "up late": Way(late="up"),
@@ -67,7 +63,7 @@ def time_launches(s: Setting) -> None:
     from hybridspec.kernels import cuda
 
     p = build(s, s.shape.target())
-    lengths, state, held = p.buffers.lengths, p.slot.checkpoint.clone(), config.held
+    lengths, state = p.buffers.lengths, p.slot.checkpoint.clone()
     early = s.early  # elsewhere all ways are one
 
     def whole() -> None:
@@ -76,7 +72,6 @@ def time_launches(s: Setting) -> None:
 
     try:
         for name, way in list(WAYS.items())[: None if early else 1]:
-            config.held = lambda k, way=way: way.held if k == 4096 else held(k)
             p.steps.launches = way.launches(early=early)
             p.recurrence.early = way.gdn and early
             whole()
@@ -88,7 +83,6 @@ def time_launches(s: Setting) -> None:
                 p.slot.checkpoint.copy_(state)
                 _keep(s, f"pass, {name}, w = {w}", whole, graph)
     finally:
-        config.held = held
         cuda.carve(cuda.CARVEOUT)
 
 

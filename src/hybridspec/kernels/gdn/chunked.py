@@ -17,7 +17,7 @@ from hybridspec.kernels.gdn.config import ChunkConfig
 
 LEVELS = 6
 CHUNK = 1 << LEVELS
-HEADS = (32, 64, 128)  # sizes dk and dv that are served
+HEAD = 128  # dk and dv that are served: others have not run on a GPU yet
 DEPTH = 32  # columns of a head in a step: operands of fp32 products lie in registers
 
 
@@ -138,8 +138,8 @@ def refusal(heads: tuple[int, int, int, int], dtype: torch.dtype) -> str | None:
     key_heads, value_heads, dk, dv = heads
     if dtype == torch.float64:
         return "there is no kernel for float64"
-    if dk not in HEADS or dv not in HEADS or value_heads % key_heads:
-        return f"heads of {dk} x {dv} are not among the sizes {HEADS}"
+    if (dk, dv) != (HEAD, HEAD) or value_heads % key_heads:
+        return f"heads must be {HEAD} x {HEAD} and are {dk} x {dv}"
     return None
 
 
@@ -156,7 +156,8 @@ def prefill(
     """
     tokens, key_heads, dk = k.shape
     value_heads, dv = v.shape[1:]
-    c = config or ChunkConfig.choose(dk, dv, v.dtype)
+    roomy = v.is_cuda and torch.cuda.get_device_capability(v.device)[0] >= 9
+    c = config or ChunkConfig.choose(dk, dv, v.dtype, roomy=roomy)
     sizes = (tokens, key_heads, value_heads, dk, dv)
     chunks = triton.cdiv(tokens, CHUNK)
     u, o = (state.new_empty(tokens, value_heads, dv) for _ in range(2))

@@ -44,17 +44,17 @@ class ChunkConfig:
     warps: int = 4
 
     @classmethod
-    def choose(cls, dk: int, dv: int, dtype: torch.dtype) -> ChunkConfig:
+    def choose(cls, dk: int, dv: int, dtype: torch.dtype, *, roomy: bool = False) -> ChunkConfig:
         """Four warps: with eight, Triton 3.6 makes products of 64 rows for sm_90 that read shared
-        memory beyond its end. 16 rows of a state, for 32 do not fit four warps' registers on older
-        cards: 256 programs for 32 heads of 128, two a multiprocessor of an H200.
+        memory beyond its end. 32 rows of a state on a `roomy` card (9.0 and newer): 128 programs
+        for 32 heads of 128; elsewhere they do not fit four warps' registers, and it is 16.
 
         Three products for one: a single one of tf32 leaves errors of 1e-3 in states, and ten times
         as much where keys repeat, which is all that the tolerances allow. Three of bf16 leave 1e-5,
         of tf32 1e-6 at twice the time: for float32 models.
         """
         precision = "tf32x3" if dtype == torch.float32 else "bf16x3"
-        return cls(min(16, dv), min(64, dv), precision)
+        return cls(min(32 if roomy else 16, dv), min(64, dv), precision)
 
 
 def _power(n: int) -> int:

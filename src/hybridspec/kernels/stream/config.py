@@ -13,16 +13,9 @@ HEAD = 128  # values of a head that `gated_product` takes: a step of dense.cu
 STATIC = 20 << 10  # bytes of shared memory that the sources declare with a size, at most
 
 
-def held(k: int) -> int:
-    """Steps of 128 of each warp's share of K = k that lie in shared memory at once: all of three,
-    two of more. What a block shares is taken from the loads under way (`cuda.CARVEOUT`)."""
-    steps = k // (WARPS * HEAD)
-    return steps if steps <= 3 else 2
-
-
 def rows_bytes(k: int) -> int:
-    """Shared memory for sixteen rows of what is held of K values, padded by 32 a warp."""
-    return WARPS * ROWS * (held(k) * HEAD + 32) * 2
+    """Shared memory for sixteen rows of K values, each warp's share padded by 32."""
+    return WARPS * ROWS * (k // WARPS + 32) * 2
 
 
 def depth_serves(w: Tensor, k: int) -> bool:

@@ -44,7 +44,7 @@ dense(const Half* x, const Half* w, const int* length, const float* squares, int
     Scales<K>::Share share;
     if (NORM == 1) share.load(squares);
     Half* my_x = rows_of_x + at.warp * ROWS * ROW;
-    if (HELD >= STEPS) fetch(my_x, x, 0, rows, at);
+    fetch(my_x, x, rows, at);
     if (NORM == 1) scales.gather(share);
     if (NORM == 2)
         for (int i = at.lane; i < STEPS * ROWS; i += 32) {
@@ -62,15 +62,14 @@ dense(const Half* x, const Half* w, const int* length, const float* squares, int
     int turn = 0;
     // The next weights are under way before anybody waits for the others' sums.
     const auto consume = [&](Step& ready, int s) {
-        const int place = s % STEPS, held = place % HELD;
-        if (HELD < STEPS && held == 0) fetch(my_x, x, place, rows, at);
+        const int place = s % STEPS;
         if (NORM == 2) {
             Sums part;
             part.clear();
-            ready.multiply(part, my_x, held, at);
+            ready.multiply(part, my_x, place, at);
             sums.add(part, head_scales[at.warp][place][at.row], head_scales[at.warp][place][at.row + 8]);
         } else {
-            ready.multiply(sums, my_x, held, at);
+            ready.multiply(sums, my_x, place, at);
         }
         load(ready, s + 2);
         if (place < STEPS - 1) return;

@@ -74,7 +74,7 @@ def sizes(
 ) -> tuple[tuple[str, int], ...]:
     """The macros of `dense.cu`."""
     return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
-            ("PAIRED", int(paired)), ("HELD", config.held(k)))  # fmt: skip
+            ("PAIRED", int(paired)))  # fmt: skip
 
 
 def _launch(

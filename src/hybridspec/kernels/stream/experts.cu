@@ -53,7 +53,7 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
     Scales<K>::Share share;
     share.load(squares);
     Half* my_x = rows_of_x + at.warp * ROWS * ROW;
-    fetch(my_x, x, 0, rows, at);
+    fetch(my_x, x, rows, at);
     scales.gather(share);
     __syncwarp();
 

@@ -56,7 +56,7 @@ def sizes(w: Weights, top: int, places: int) -> tuple[tuple[str, int], ...]:
     """The macros of `experts.cu`."""
     experts, hidden, i = w.down.shape
     return (("K", hidden), ("I", i), ("S", w.shared_down.shape[1]), ("E", experts), ("TOP", top),
-            ("PLACES", places), ("HELD", config.held(hidden)))  # fmt: skip
+            ("PLACES", places))  # fmt: skip
 
 
 def _kernel(name: str, w: Weights, routed: Routed, shared: int) -> cuda.Kernel:

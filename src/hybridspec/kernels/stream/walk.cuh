@@ -1,5 +1,5 @@
-// A walk over K, the same for `dense` and `up`: each warp takes an eighth of it, in steps of 128. Macros: K,
-// a multiple of 1024; HELD, how many steps of x a warp keeps in shared memory at once.
+// A walk over K, the same for `dense` and `up`: each warp takes an eighth of it, in steps of 128. Macro: K,
+// a multiple of 1024.
 #pragma once
 #include "tile.cuh"
 
@@ -7,7 +7,7 @@ constexpr int SHARE = K / WARPS;           // of K, a warp's
 constexpr int STEP = 4;                    // chunks under way together
 constexpr int DEPTH = STEP * CHUNK;        // of K, in one step
 constexpr int STEPS = SHARE / DEPTH;       // of a tile
-constexpr int ROW = HELD * DEPTH + 32;     // of x in shared memory: rows half the banks apart
+constexpr int ROW = SHARE + 32;            // of x in shared memory: rows half the banks apart
 
 // The tiles of this block among so many: neighbours.
 struct Span {
@@ -33,7 +33,7 @@ struct Step {
             for (int c = 0; c < STEP; ++c) part[g][c] = read_once(columns[g] + c * CHUNK);
     }
 
-    // x: this warp's rows in shared memory; step: among those that it holds.
+    // x: this warp's rows in shared memory.
     __device__ void multiply(Sums& sums, const Half* x, int step, const Lane& at) const {
         const Half* from = x + at.row * ROW + step * DEPTH + at.quarter;
 #pragma unroll
@@ -47,23 +47,23 @@ struct Step {
     }
 };
 
-// Sixteen bytes to shared memory, past registers and the first-level cache.
-__device__ inline void copy_async(Half* to, const Half* from) {
-    const unsigned place = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
-}
-
-// HELD steps of this warp's share of x, from `step` on, to shared memory. Rows beyond the length stay as
-// they are: nobody looks at their sums.
-__device__ inline void fetch(Half* to, const Half* x, int step, int rows, const Lane& at) {
-    const int quads = min(HELD, STEPS - step) * (DEPTH / 8);
-    const Half* from = x + at.warp * SHARE + step * DEPTH;
-    __syncwarp(); // the steps before are done with
+// This warp's share of x to shared memory. Rows beyond the length stay as they are: nobody looks at
+// their sums.
+__device__ inline void fetch(Half* to, const Half* x, int rows, const Lane& at) {
+    constexpr int QUADS = SHARE / 8, BATCH = 8;
+    const Half* from = x + at.warp * SHARE;
 #pragma unroll 1
-    for (int quad = at.lane; quad < quads; quad += 32)
-#pragma unroll 4
-        for (int row = 0; row < rows; ++row)
-            copy_async(to + row * ROW + 8 * quad, from + row * K + 8 * quad);
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    __syncwarp();
+    for (int quad = at.lane; quad < QUADS; quad += 32)
+#pragma unroll 1
+        for (int begin = 0; begin < rows; begin += BATCH) {
+            uint4 part[BATCH];
+#pragma unroll
+            for (int r = 0; r < BATCH; ++r)
+                if (begin + r < rows)
+                    part[r] = *reinterpret_cast<const uint4*>(from + (begin + r) * K + 8 * quad);
+#pragma unroll
+            for (int r = 0; r < BATCH; ++r)
+                if (begin + r < rows)
+                    *reinterpret_cast<uint4*>(to + (begin + r) * ROW + 8 * quad) = part[r];
+        }
 }
