@@ -1,6 +1,6 @@
 # make test   installs what the tests need into the active environment and runs them (the README's second command)
 # make check  lint, format and types
-# make test-gpu  on a machine with a GPU
+# make test-gpu, make bench-gpu  on a machine with a GPU
 # make test-full  the heavy suites; needs DATA=folder with prompts_60x11.jsonl
 PYTHON ?= python3
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check
@@ -8,7 +8,7 @@ DATA ?= $(HYBRIDSPEC_DATA)
 # One thread a worker: two workers on two cores would otherwise wait for each other in every product.
 PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest
 
-.PHONY: install-dev test test-full test-gpu check format bench
+.PHONY: install-dev test test-full test-gpu bench-gpu check format bench
 
 install-dev:
 	$(PIP) -c constraints.txt -e ".[dev]"
@@ -24,6 +24,10 @@ test-full: install-dev
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/gpu
 	PYTHONPATH=src $(PYTHON) -m pytest tests/kernels --ignore tests/kernels/test_offline.py
+
+# Checks and times every kernel and the whole pass; PEERS=folder with SGLang's, see docs/kernels.md.
+bench-gpu:
+	PYTHONPATH=src $(PYTHON) -m hybridspec.kernels.bench --out benchmarks/local $(if $(PEERS),--peers "$(PEERS)")
 
 check: install-dev
 	$(PYTHON) -m ruff check

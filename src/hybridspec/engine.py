@@ -71,6 +71,7 @@ class Engine:
             profile: the pair's calibration on this device, for the systems that need one.
             kernels: on a GPU, draft and verify with kernels (`kernels/forward`), not in torch.
         """
+        expect(isinstance(kernels, bool), "kernels", kernels, "True or False")
         if kernels:
             target = accelerated(target)
             drafter = None if drafter is None else accelerated_drafter(drafter, target)

@@ -17,10 +17,12 @@ class Recorded:
 
     def __call__(self) -> None:
         """The first call runs the work itself, which compiles what is not compiled yet, and then
-        records it without running it."""
+        records it without running it. A replay begins when all before it has ended; so must the
+        first call, whose kernels may read lengths ahead of their turn."""
         if self._graph is not None:
             self._graph.replay()
             return
+        torch.cuda.synchronize()
         self._work()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
