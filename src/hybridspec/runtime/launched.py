@@ -121,7 +121,7 @@ class LaunchedTarget(Target):
             buffers = Buffers.empty(
                 self.config,
                 taps,
-                blocks(self.config, kind),
+                blocks(self.config, kind, self.dtype),
                 slot.keys.shape[2],
                 self.device,
                 self.dtype,

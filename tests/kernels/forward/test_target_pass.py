@@ -33,8 +33,8 @@ class Twins:
         self.theirs = self._slot(self.law)
         self.ours = self._slot(self.target)
         buffers = Buffers.empty(
-            SMALL, len(TAPS), blocks(SMALL, device.type), self.ours.keys.shape[2], device,
-            torch.float32,
+            SMALL, len(TAPS), blocks(SMALL, device.type, torch.float32), self.ours.keys.shape[2],
+            device, torch.float32,
         )  # fmt: skip
         self.run = TargetPass(
             self.target, TargetWeights.of(self.target), self.ours, buffers, early=early

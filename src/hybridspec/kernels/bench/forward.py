@@ -61,7 +61,9 @@ def build(s: Setting, config: TargetConfig) -> CountingPass:
         part.normal_(generator=s.generator)
     slot.checkpoint.mul_(config.linear_key_head_dim**-0.5)
     rows = slot.keys.shape[2]
-    buffers = Buffers.empty(config, 0, blocks(config, s.device.type), rows, s.device, s.dtype)
+    buffers = Buffers.empty(
+        config, 0, blocks(config, s.device.type, s.dtype), rows, s.device, s.dtype
+    )
     buffers.lengths.position.fill_(CONTEXT)
     tokens = torch.randint(config.vocab_size, (16,), generator=s.generator, device=s.device)
     buffers.tokens.copy_(tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from hybridspec.kernels.gdn import exact, fused
@@ -10,18 +11,18 @@ from hybridspec.model.config import TargetConfig
 from hybridspec.runtime.state import TargetSlot
 
 
-def blocks(c: TargetConfig, device_type: str) -> int:
+def blocks(c: TargetConfig, device_type: str, dtype: torch.dtype) -> int:
     """Parts of a head's sum of squares in the form used on that device."""
-    if in_cuda(c, device_type):
+    if in_cuda(c, device_type, dtype):
         from hybridspec.kernels.gdn import exact_cuda
 
         return exact_cuda.blocks(c.linear_value_head_dim)
     return fused.blocks(c.linear_value_head_dim)
 
 
-def in_cuda(c: TargetConfig, device_type: str) -> bool:
+def in_cuda(c: TargetConfig, device_type: str, dtype: torch.dtype) -> bool:
     """Whether the form in CUDA C++ serves this model there."""
-    if device_type != "cuda":
+    if device_type != "cuda" or dtype not in (torch.float32, torch.bfloat16):
         return False
     from hybridspec.kernels.gdn import exact_cuda
 
@@ -40,7 +41,7 @@ class Recurrence:
         self.slot, self.raw, self.alpha = slot, slot.raw, slot.alpha
         self.channels, self.early = config.conv_dim, early
         self.joint = self.raw[:, config.linear_conv_kernel_dim - 1 :]
-        self.cuda = in_cuda(config, slot.raw.device.type)
+        self.cuda = in_cuda(config, slot.raw.device.type, slot.raw.dtype)
 
     def verify(
         self, place: int, gates: Gates, gated: Tensor, squares: Tensor, length: Tensor
