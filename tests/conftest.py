@@ -1,10 +1,17 @@
+"""Without a GPU, Triton interprets kernels, slowly and in fp32. The switch is read when a kernel is
+defined, so it stands here, before any test module imports one."""
+
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 sys.path.insert(0, str(Path(__file__).parent))
 

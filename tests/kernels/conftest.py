@@ -1,17 +1,9 @@
-"""Kernels run on the GPU where there is one; elsewhere Triton interprets them, slowly and in fp32.
-
-The switch is read when a kernel is defined, so it stands before every import of one.
-"""
+"""Kernels run on the GPU where there is one; elsewhere they are interpreted (tests/conftest.py)."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture(scope="session")
