@@ -1,7 +1,8 @@
 """The command `hybridspec`, and what each way to end gives as exit code.
 
 0 the work is done; 2 the input cannot be used, said in one sentence on stderr; 130 interrupted;
-141 the reader of standard output went away; 1 a defect of ours, with a traceback.
+141 the reader of standard output went away; 1 a defect of ours, with a traceback, or a check of
+`doctor` that failed.
 
 Little is imported here, so that Ctrl-C is taken care of as soon as Python runs any of this.
 """
