@@ -43,3 +43,9 @@ def test_a_cpu_never_has_kernels_and_hears_nothing(monkeypatch):
     monkeypatch.setattr(support, "_said", {})
     assert not support.serves("Layers", torch.device("cpu"), lambda: "never asked")
     assert support.said() == ()
+
+
+def test_a_package_inside_a_missing_one_is_missing():
+    assert support.installed("cuda.bindings")
+    assert not support.installed("nowhere")
+    assert not support.installed("nowhere.inside")

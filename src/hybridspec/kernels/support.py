@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 
 OLDEST = (8, 0)  # compute capability: bf16 products and asynchronous copies
+PACKAGES = {"triton": "Triton", "cuda.bindings": "cuda-bindings"}
 log = logging.getLogger("hybridspec")
 _said: dict[str, None] = {}
 
@@ -25,10 +26,19 @@ def said() -> tuple[str, ...]:
     return tuple(_said)
 
 
+def installed(package: str) -> bool:
+    """Whether a package, or one inside another, can be imported."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # the one around it is missing
+        return False
+
+
 def missing(device: torch.device) -> str | None:
-    """Why no Triton kernel runs on a CUDA device, as the end of a sentence; None if they do."""
-    if importlib.util.find_spec("triton") is None:
-        return "Triton is not installed"
+    """Why no kernel runs on a CUDA device, as the end of a sentence; None if they do."""
+    for package, name in PACKAGES.items():
+        if not installed(package):
+            return f"{name} is not installed"
     capability = torch.cuda.get_device_capability(device)
     if capability < OLDEST:
         return f"the card's compute capability is {capability[0]}.{capability[1]}, below 8.0"
