@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from hybridspec.kernels.bench import main as bench
 
+SOME = ("check-products", "check-gdn", "check-rounds", "forward", "norms")
 
-def test_every_part_runs_and_every_check_holds(tmp_path, capsys):
+
+@pytest.mark.parametrize(
+    "parts", [pytest.param((), marks=pytest.mark.full, id="all"), pytest.param(SOME, id="some")]
+)
+def test_every_part_runs_and_every_check_holds(parts, tmp_path, capsys):
     out = tmp_path / "there" / "kernels.json"
-    assert bench.main(["--shape", "small", "--sweeps", "1", "--out", str(out)]) == 0
+    asked = ["--parts", *parts] if parts else []
+    assert bench.main(["--shape", "small", "--sweeps", "1", "--out", str(out), *asked]) == 0
     found = json.loads(out.read_text())
     assert found["failed"] == {}
     names = [r["name"] for r in found["records"]]
