@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from builders import random_target, target_config
-from hybridspec.model.layers import RMSNorm, weight, wide
+from hybridspec.model.layers import RMSNorm, add_product, product, weight, wide
 from hybridspec.runtime.state import TargetState
 
 
@@ -57,3 +57,17 @@ def test_a_narrow_model_follows_the_wide_one(dtype):
     assert narrow.dtype == torch.float32
     distance = (narrow.double() - wide_logits).norm() / wide_logits.norm()
     assert distance < 0.05  # bfloat16 rounds by 0.4% a step; a wrong sum is off by more than half
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("out", "inner"), [(784, 320), (320, 192)])
+def test_a_row_s_bits_do_not_depend_on_how_many_there_are(dtype, out, inner):
+    """On any processor, at the embedded pair's sizes: some numbers of rows are run as more."""
+    g = torch.Generator().manual_seed(1)
+    x, r = (torch.randn(16, n, generator=g).to(dtype) for n in (inner, out))
+    w = weight(out, inner, device=torch.device("cpu"), dtype=dtype)
+    w.copy_(torch.randn(out, inner, generator=g))
+    whole, added = product(x, w), add_product(r, x, w)
+    for rows in range(1, 17):
+        assert torch.equal(product(x[:rows], w), whole[:rows]), rows
+        assert torch.equal(add_product(r[:rows], x[:rows], w), added[:rows]), rows

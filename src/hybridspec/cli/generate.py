@@ -35,6 +35,7 @@ def generate(
     dtype: o.DType = "auto",
     max_context: o.MaxContext = None,
     profile: o.Profile = None,
+    kernels: o.Kernels = True,
     system: o.System = None,
     max_tokens: o.MaxTokens = 256,
     temperature: o.Temperature = 0.0,
@@ -85,6 +86,7 @@ def generate(
         dtype=dtype,
         max_context=max_context,
         profile=profile,
+        kernels=kernels,
     )
     show, caution = _hide if as_json else write, ""
     answer = _answer(engine, question, params, system, explain, show)

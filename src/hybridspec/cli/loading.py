@@ -53,6 +53,7 @@ def load_engine(
     dtype: str,
     max_context: int | None,
     profile: Path | None = None,
+    kernels: bool = True,
 ) -> Engine:
     """The engine of a pair. What costs little is checked before the weights are read.
 
@@ -74,6 +75,7 @@ def load_engine(
         max_context=max_context,
         progress=progress,
         profile=profile,
+        kernels=kernels,
     )
 
 

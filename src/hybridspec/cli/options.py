@@ -101,6 +101,13 @@ Profile = Annotated[
         help="A calibration profile of this pair on this device, as `hybridspec calibrate` writes.",
     ),
 ]
+Kernels = Annotated[
+    bool,
+    typer.Option(
+        "--kernels/--no-kernels",
+        help="On a GPU: verify with our own kernels, or in plain torch.",
+    ),
+]
 System = Annotated[
     str | None,
     typer.Option(
