@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterator
 from importlib import metadata
 
@@ -31,7 +30,7 @@ def torch_version(setting: Setting) -> Iterator[Finding]:
 
 def triton(setting: Setting) -> Iterator[Finding]:
     """Most kernels are Triton's; without it a GPU works in plain torch."""
-    if _has("triton"):
+    if support.installed("triton"):
         yield Finding("triton", "OK", _version("triton"))
         return
     advice = (
@@ -44,7 +43,7 @@ def triton(setting: Setting) -> Iterator[Finding]:
 
 def cuda_bindings(setting: Setting) -> Iterator[Finding]:
     """What compiles the kernels in CUDA C++; the engine's passes on a GPU import it."""
-    if _has_bindings():
+    if support.installed("cuda.bindings"):
         yield Finding("cuda-bindings", "OK", _version("cuda-bindings"))
     elif setting.on_gpu:
         advice = "The kernels cannot be loaded: `pip install cuda-bindings nvidia-cuda-nvrtc`."
@@ -127,7 +126,7 @@ def conditional_nodes(setting: Setting) -> Iterator[Finding]:
 
 def _driver() -> tuple[int, int] | None:
     """The newest CUDA that the driver serves; None without cuda-bindings to ask it."""
-    if not _has_bindings():
+    if not support.installed("cuda.bindings"):
         return None
     driver = importlib.import_module("cuda.bindings.driver")
     code, version = driver.cuDriverGetVersion()  # 12080 is 12.8
@@ -143,14 +142,6 @@ def _pair(version: str | None) -> tuple[int, int] | None:
 
 def _dotted(version: tuple[int, int] | None) -> str:
     return "unknown" if version is None else f"{version[0]}.{version[1]}"
-
-
-def _has(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
-def _has_bindings() -> bool:
-    return _has("cuda") and _has("cuda.bindings")  # the second alone raises without the first
 
 
 def _version(package: str) -> str:

@@ -7,9 +7,15 @@ not yet taken its turn knows that all kernels but the last are done.
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+
+def has_early(device: torch.device) -> bool:
+    """Whether kernels may be launched early there."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 9
 
 
 @triton.jit

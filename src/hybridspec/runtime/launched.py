@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from hybridspec.kernels.early import has_early
 from hybridspec.kernels.forward.buffers import Buffers
 from hybridspec.kernels.forward.gdn import blocks
 from hybridspec.kernels.forward.target import TargetPass
@@ -51,9 +52,7 @@ class LaunchedTarget(Target):
         passes = self._begin(ids, slot)
         passes.stage0()
         b, u = passes.run.buffers, len(ids)
-        experts = b.routed.ids[:u].long()
-        weights = b.routed.logits[:u].gather(1, experts).softmax(-1)
-        return Stage0(b.x[:u], b.normed.scaled[:u], experts, weights)
+        return Stage0(b.x[:u], b.normed.scaled[:u], b.routed.ids[:u].long(), b.routed.shares[:u])
 
     def stage1(self, stage0: Stage0, w: int, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """As the model's; it goes on from the last `stage0` of this slot."""
@@ -129,8 +128,3 @@ class LaunchedTarget(Target):
         run = TargetPass(self, self.weights, slot, buffers, early=self.early)
         steps = (run.stage0, run.stage1, run.unsplit, run.commit)
         return _Passes(run, *(Recorded(step) if kind == "cuda" else step for step in steps))
-
-
-def has_early(device: torch.device) -> bool:
-    """Whether kernels may be launched as in `kernels/early.py`."""
-    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 9

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hybridspec.core import Proposal
+from hybridspec.kernels.early import has_early
 from hybridspec.kernels.forward.drafter import DrafterPass
 from hybridspec.kernels.forward.drafter_buffers import DrafterBuffers
 from hybridspec.kernels.forward.drafter_weights import DrafterWeights
@@ -22,7 +23,6 @@ from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.runtime.drafter_state import DrafterSlot
 from hybridspec.runtime.graph import Recorded
-from hybridspec.runtime.launched import has_early
 
 FEW = 8 * ROWS  # tokens that are added by passes: more than wait for a drafter in any round
 

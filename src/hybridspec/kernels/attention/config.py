@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybridspec.kernels.linear.config import ROWS
+from hybridspec.kernels.sizes import power
 
 # Rows of the cache in one split: so many from this row on. Short contexts need short splits to fill
 # the GPU, long ones long splits to have few parts to add. Two KV heads make 192 programs at 32k.
@@ -109,8 +110,3 @@ class Cut:
         """Floats and counters of the workspace."""
         parts = self.kv * self.tiles * self.slots * self.tile
         return parts * (self.cols + 2), self.kv * self.tiles * (self.groups + 1)
-
-
-def power(n: int) -> int:
-    """The least power of two that is not below n."""
-    return 1 << max(0, n - 1).bit_length()

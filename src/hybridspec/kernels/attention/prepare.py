@@ -12,9 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hybridspec.kernels.attention.config import power
 from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.linear.config import ROWS
+from hybridspec.kernels.sizes import power
 
 MINE = 4  # rows of a program: one a warp, whose sum of squares then needs no barrier
 

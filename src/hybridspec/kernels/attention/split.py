@@ -15,10 +15,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight, power
+from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight
 from hybridspec.kernels.attention.parts import finish, finite, leave, merge
 from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.last import Workspace, is_last
+from hybridspec.kernels.sizes import power
 
 CHUNK = 16  # rows of a tile that are added at a time, in registers
 

@@ -31,7 +31,7 @@ class CountingPass(TargetPass):
     def _route(self, i: int, length: Tensor) -> None:
         super()._route(i, length)
         if self.counts is not None:
-            self.steps.choose(length)
+            self.steps.show_choice(self.weights.layers[i].experts, length)
             self.counts.append(self.buffers.routed.count.clone())
 
 

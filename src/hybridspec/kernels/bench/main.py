@@ -29,6 +29,7 @@ from hybridspec.kernels.bench.parts import PARTS
 from hybridspec.kernels.bench.setting import SHAPES, Setting
 from hybridspec.kernels.bench.table import table
 from hybridspec.kernels.bench.verb import NAME, parser
+from hybridspec.kernels.early import has_early
 
 
 def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
@@ -78,9 +79,8 @@ def setting(shape: str) -> Setting:
     wrong)."""
     if not torch.cuda.is_available():
         return Setting(SHAPES[shape], torch.device("cpu"), torch.float32, Clock(), early=False)
-    early = torch.cuda.get_device_capability()[0] >= 9
     device = torch.device("cuda", torch.cuda.current_device())
-    return Setting(SHAPES[shape], device, torch.bfloat16, GraphClock(), early)
+    return Setting(SHAPES[shape], device, torch.bfloat16, GraphClock(), has_early(device))
 
 
 def copy(a: torch.Tensor, b: torch.Tensor) -> None:

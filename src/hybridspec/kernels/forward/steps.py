@@ -46,14 +46,18 @@ class Steps(Products):
         else:
             route(b.normed, self.eps, w.router, length, b.routed, b.space, early=self.early)
 
-    def choose(self, length: Tensor) -> None:
-        """The experts of `length` tokens, to be seen from outside."""
-        choose(length, self.buffers.routed, self.buffers.space, early=self.early)
+    def show_choice(self, w: Weights, length: Tensor) -> None:
+        """The experts that `route` chose, to be seen from outside."""
+        if streaming_experts.serves(w):
+            self._choose(length)
 
     def choose_again(self, w: Weights, length: Tensor) -> None:
         """The experts for fewer tokens than `route` was for."""
         if not streaming_experts.serves(w):
-            self.choose(length)
+            self._choose(length)
+
+    def _choose(self, length: Tensor) -> None:
+        choose(length, self.buffers.routed, self.buffers.space, early=self.early)
 
     def experts(self, w: Weights, x: Tensor, y: Tensor, after: Next, length: Tensor) -> None:
         """y = x and what the experts make of its norm."""

@@ -1,4 +1,5 @@
-"""The target's passes over one sequence: seven launches a GDN layer, eight an attention layer.
+"""The target's passes over one sequence: six launches a GDN layer and seven an attention layer,
+and one more for the choice of experts where these do not stream.
 
 The order is that of `model/target.py`, the law. All lengths are data on the device, so one
 recording of a pass serves every length. Nothing here allocates or waits for the device.
@@ -40,7 +41,7 @@ class TargetPass:
         u = self.buffers.lengths.looked
         self._mix(0, self._embed(), u)
         self._route(0, u)
-        self.steps.choose(u)
+        self.steps.show_choice(self.weights.layers[0].experts, u)
 
     def stage1(self) -> None:
         """The first w tokens of Stage 0, from layer 0's experts to the logits."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from hybridspec.kernels.sizes import power
+
 
 @dataclass(frozen=True, slots=True)
 class GDNConfig:
@@ -22,12 +24,12 @@ class GDNConfig:
         are 32 floats a thread here. 32 heads of 128 rows then give 128 programs, about one for each
         multiprocessor of an H200.
         """
-        rows = min(32, _power(dv))
-        return cls(rows, max(1, min(4, rows * _power(dk) // 1024)))
+        rows = min(32, power(dv))
+        return cls(rows, max(1, min(4, rows * power(dk) // 1024)))
 
     def cols(self, dk: int) -> int:
         """A whole row, padded to a power of two."""
-        return _power(dk)
+        return power(dk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,3 @@ class ChunkConfig:
         """
         precision = "tf32x3" if dtype == torch.float32 else "bf16x3"
         return cls(min(32 if roomy else 16, dv), min(64, dv), precision)
-
-
-def _power(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.gdn.fused import silu
+
 TOKENS = 16  # of a program
 
 
@@ -22,11 +24,6 @@ class Heads(NamedTuple):
     values: int
     dk: int
     dv: int
-
-
-@triton.jit
-def _silu(x):  # type: ignore[no-untyped-def]
-    return x / (1.0 + tl.exp(-x))
 
 
 @triton.jit
@@ -45,7 +42,7 @@ def _columns(  # type: ignore[no-untyped-def]
         at = raw + row.to(tl.int64)[:, None] * raw_row + col[None, :]
         x += tl.load(at, mask=((row >= 0) & (row < T))[:, None], other=0.0).to(tl.float32)
         acc += x * tl.load(taps + tap * C + col)[None, :]
-    return _silu(acc).to(raw.dtype.element_ty).to(tl.float32)
+    return silu(acc).to(raw.dtype.element_ty).to(tl.float32)
 
 
 @triton.jit(do_not_specialize=["T"])
@@ -86,7 +83,7 @@ def _finish(  # type: ignore[no-untyped-def]
     x = tl.load(o + at, mask=real, other=0.0)
     z = tl.load(gate + rows * gate_row + head * DV + col[None, :], mask=real, other=0.0)
     x *= tl.rsqrt(tl.sum(x * x, 1) / DV + eps)[:, None] * tl.load(factor + col)[None, :]
-    tl.store(y + at, (x * _silu(z.to(tl.float32))).to(y.dtype.element_ty), mask=real)
+    tl.store(y + at, (x * silu(z.to(tl.float32))).to(y.dtype.element_ty), mask=real)
 
 
 def convolve(

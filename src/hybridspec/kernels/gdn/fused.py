@@ -31,7 +31,8 @@ class Gates(NamedTuple):
 
 
 @triton.jit
-def _silu(x):  # type: ignore[no-untyped-def]
+def silu(x):  # type: ignore[no-untyped-def]
+    """x sigmoid(x)."""
     return x / (1.0 + tl.exp(-x))
 
 
@@ -53,7 +54,7 @@ def _column(raw, row, taps, C, t, channel, mask):  # type: ignore[no-untyped-def
         x = tl.load(raw + (t + i) * row + channel, mask=mask, other=0.0)
         tap = tl.load(taps + i * C + channel, mask=mask, other=0.0)
         y = tl.fma(tap, x.to(tl.float32), y)
-    return _silu(y).to(raw.dtype.element_ty).to(tl.float32)
+    return silu(y).to(raw.dtype.element_ty).to(tl.float32)
 
 
 @triton.jit
@@ -104,7 +105,7 @@ def _fused(  # type: ignore[no-untyped-def]
         o = tl.fma(z_t, tl.sum(key * query, 0), seen)
 
         own = (t * VH + head) * DV + row
-        left = o * factor * _silu(gate)
+        left = o * factor * silu(gate)
         tl.store(gated + own, left.to(gated.dtype.element_ty), mask=within)
         square = tl.sum(tl.where(within, o * o, 0.0), 0)
         tl.store(squares + (t * VH + head) * BLOCKS + block, square)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybridspec.kernels.sizes import power
+
 
 @dataclass(frozen=True, slots=True)
 class HeadConfig:
@@ -25,8 +27,4 @@ class HeadConfig:
         64 columns and depth 128, as measured for the product alone: 240 us, against 238 of a copy.
         Thousands of programs share an H200's 132 multiprocessors, so no two need be of one size.
         """
-        return cls(max(16, min(64, _power(vocabulary))), max(16, min(128, _power(k))))
-
-
-def _power(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
+        return cls(max(16, min(64, power(vocabulary))), max(16, min(128, power(k))))

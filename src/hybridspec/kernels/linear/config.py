@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybridspec.kernels.sizes import power
+
 ROWS = 16  # of the tile: one tensor-core instruction, whatever the number of tokens
 GROUP = 16  # columns that share a sum of squares: the narrowest tile
 PART = 512  # of K, at least: a part's sums are written and read again
@@ -32,13 +34,13 @@ class ProductConfig:
         values, a step is a head.
         """
         cols = 64 if n >= 64 * PROGRAMS else 32 if n >= 1024 else 16
-        return cls(cols, head or max(16, min(128, _power(k))), split=_split(-(-n // cols), k))
+        return cls(cols, head or max(16, min(128, power(k))), split=_split(-(-n // cols), k))
 
     @classmethod
     def pair(cls, n: int, k: int) -> ProductConfig:
         """A cut for gate and up [2 n, k] side by side: 32 columns of each are 64 of weights; 6,144
         of them make 192 programs."""
-        return cls(min(32, max(16, _power(n))), max(16, min(128, _power(k))))
+        return cls(min(32, max(16, power(n))), max(16, min(128, power(k))))
 
 
 def _split(tiles: int, k: int) -> int:
@@ -46,7 +48,3 @@ def _split(tiles: int, k: int) -> int:
     while tiles * parts < 2 * PROGRAMS and k >= 2 * parts * PART and parts < 8:
         parts *= 2
     return parts if tiles < PROGRAMS else 1
-
-
-def _power(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybridspec.kernels.linear.config import ProductConfig
+from hybridspec.kernels.sizes import power
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,14 @@ class ExpertConfig:
     def up(cls, width: int, hidden: int) -> ExpertConfig:
         """32 columns of gate and of up: eight experts of `width` 512 are 128 programs, which hold
         three steps of 16 KiB in flight each."""
-        return cls(min(32, max(16, _power(width))), max(16, min(128, _power(hidden))))
+        return cls(min(32, max(16, power(width))), max(16, min(128, power(hidden))))
 
     @classmethod
     def down(cls, hidden: int, width: int, experts: int) -> ExpertConfig:
         """64 columns of 2,048 and eight groups beside the shared expert are 288 programs, which
         hold three steps of 16 KiB in flight each: two a multiprocessor of an H200."""
-        groups = min(8, _power(experts))
-        return cls(max(16, min(64, _power(hidden) // 32)), max(16, min(128, _power(width))),
+        groups = min(8, power(experts))
+        return cls(max(16, min(64, power(hidden) // 32)), max(16, min(128, power(width))),
                    groups=groups)  # fmt: skip
 
 
@@ -51,16 +52,12 @@ class TileConfig:
         KiB: as much as a card with 99 KiB takes. In fp32, where a step is three products, a quarter
         of that tile fills the registers."""
         most = 256 // nbytes
-        size = max(16, min(most, _power(rows // max(1, groups))))
+        size = max(16, min(most, power(rows // max(1, groups))))
         return cls(size, most, 128 // nbytes, warps=8 if size == most else 4)
 
 
 def router(experts: int, hidden: int) -> ProductConfig:
     """A router is small: what counts is that its weights are under way at once. 17 tiles of 16
     columns in 8 parts are 136 programs of one step."""
-    depth = max(16, min(256, _power(hidden) // 8))
+    depth = max(16, min(256, power(hidden) // 8))
     return ProductConfig(16, depth, split=max(1, min(8, hidden // depth)))
-
-
-def _power(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybridspec.kernels.sizes import power
+
 LARGE = 1 << 14  # of vocabularies: above, a row fills the GPU; below, launches are what costs
 GROUPS = 1024  # of a row, about: the last program goes through them in eight steps a digit
 
@@ -29,12 +31,8 @@ class SampleConfig:
         step of the search holds 16 sums a candidate in registers, no more than its chunk takes.
         """
         chunk, block = (2048, 128) if vocabulary > LARGE else (512, 64)
-        return cls(chunk, max(16, min(256, _power(vocabulary) // GROUPS)), block)
+        return cls(chunk, max(16, min(256, power(vocabulary) // GROUPS)), block)
 
     def chunks(self, vocabulary: int) -> int:
         """Programs a row."""
         return -(-vocabulary // self.chunk)
-
-
-def _power(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
