@@ -23,7 +23,25 @@ DOCUMENT = {
         {"name": "round SGLang 0.5.23 per-token: w = 4, m = 2", "config": "", "us": 250.0},
         {"name": "round SGLang 0.5.23 ring: w = 4, m = 2", "config": "", "failed": "no"},
         {"name": "norm", "config": "", "us": 2.0},
+        {"name": "attend", "config": "", "us": 3.0},
+        {"name": "attend, SDPA", "config": "", "us": 6.0},
+        {"name": "stream block, U = 8", "config": "", "us": 20.0},
+        {"name": "SGLang 0.5.16 fused_moe, U = 8", "config": "", "us": 30.0},
+        {"name": "SGLang 0.5.16 fused_moe, U = 25", "config": "", "us": 10.0},
     ],
+    "figures": [
+        {"figure": "layer", "unit": "us", "sense": "at most", "target": 21, "found": 20.0,
+         "met": True},
+        {"figure": "ratio", "unit": "times", "sense": "at least", "target": 1.3, "found": 1.1,
+         "met": False},
+        {"figure": "call", "unit": "us", "sense": "at most", "target": 550, "found": None,
+         "met": None},
+        {"figure": "known", "unit": "us", "sense": "at most", "target": None, "found": 7.0,
+         "met": None},
+    ],
+    "code": {"source_sha256": "now"},
+    "parts": {"joint": {"source_sha256": "now"}, "norms": {"source_sha256": "before"}},
+    "failed": {"head": {"error": "head failed."}},
 }  # fmt: skip
 
 
@@ -40,12 +58,23 @@ def test_times_stand_beside_the_best_peer_of_the_same_work():
     assert found["round exact: w = 4, m = 2"][-2:] == ["250.0", "2.50"]
     assert found["round exact: w = 4, m = 4"][-2:] == ["", ""]
     assert found["norm"][-2:] == ["", ""]
+    assert found["attend"][-2:] == ["6.0", "2.00"]
+    assert found["stream block, U = 8"][-2:] == ["30.0", "1.50"]
     assert not any("SGLang" in name or "cuBLAS" in name or "check" in name for name in found)
 
 
 def test_what_was_measured_on_is_said():
     first = table.table(DOCUMENT).split("\n")[0]
     assert first.startswith("G, torch 2.11, Triton 3.6, commit 012345678, driver 580. A copy: 4.2")
+    assert first.endswith("Measured with an earlier source: norms. Failed: head.")
+
+
+def test_every_figure_says_whether_it_was_reached():
+    found = rows()
+    assert found["layer"] == ["20 us", "at most 21 us", "yes"]
+    assert found["ratio"] == ["1.1 times", "at least 1.3 times", "no"]
+    assert found["call"] == ["not measured", "at most 550 us", ""]
+    assert found["known"] == ["7 us", "", ""]
 
 
 def test_a_page_is_filled_between_its_marks_and_again(tmp_path, monkeypatch):

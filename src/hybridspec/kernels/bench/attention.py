@@ -65,7 +65,7 @@ def capacity(s: Setting) -> int:
 
 def contexts(s: Setting) -> tuple[int, ...]:
     """Positions before the round."""
-    return (512, 4096, 32768) if s.device.type == "cuda" else (20, 70)
+    return (512, 4096, 8192, 32768) if s.device.type == "cuda" else (20, 70)
 
 
 def target(s: Setting, spare: int = 0) -> Layer:
@@ -172,18 +172,22 @@ def _check_bits(s: Setting, a: Layer, position: int) -> None:
 
 def time_attention(s: Setting) -> None:
     """Each launch and both, at every context, beside torch's own attention; the drafter's."""
-    cuda = s.device.type == "cuda"
-    a = target(s, spare=110_000 if cuda else 0)
+    a = target(s, spare=110_000 if s.device.type == "cuda" else 0)
     for context in contexts(s):
         _time(s, "attention", a, context, (None, *s.cuts(VARIANTS)))
         for w in LENGTHS:
             _time_peer(s, a, context, w)
-    window = 4096 if cuda else 40
-    _time(s, "drafter's ring", drafter(s, Sight(window=window, ring=True), window + 16),
-          contexts(s)[-1] - 20, (None,))  # fmt: skip
     full = drafter(s, Sight(causal=False), capacity(s))
     for context in contexts(s):
         _time(s, "drafter's attention", full, context - 20, (None,))
+
+
+def time_windows(s: Setting) -> None:
+    """A windowed layer of the drafter at the two longest contexts: it reads its window alone."""
+    window = 4096 if s.device.type == "cuda" else 40
+    ring = drafter(s, Sight(window=window, ring=True), window + 16)
+    for context in contexts(s)[-2:]:
+        _time(s, "windowed layer of the drafter", ring, context, (None,))
 
 
 def _time(

@@ -9,23 +9,20 @@ interpreter (TRITON_INTERPRET=1): its figures mean nothing.
 
 from __future__ import annotations
 
+import gc
 import importlib
-import json
+import os
 import sys
 import time
-import traceback
-from collections.abc import Callable
-from dataclasses import asdict
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-import triton
 
-from hybridspec.bench.files import write_atomically
-from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.kernels.bench.clock import Clock, GraphClock
 from hybridspec.kernels.bench.parts import PARTS
+from hybridspec.kernels.bench.progress import Progress
 from hybridspec.kernels.bench.setting import SHAPES, Setting
 from hybridspec.kernels.bench.table import table
 from hybridspec.kernels.bench.verb import NAME, parser
@@ -33,23 +30,55 @@ from hybridspec.kernels.early import has_early
 
 
 def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
-    """Run the parts asked for. Returns 0 if all ran and all checks held, else 1."""
+    """Run the parts asked for. Returns 0 if all ran and all checks held, else 1.
+
+    Raises:
+        RequestError: `--resume` and a document that this run cannot go on with.
+    """
+    began = time.monotonic()
     given = parser(prog, list(SHAPES)).parse_args(arguments)
-    s, failed = setting(given.shape), {}
+    s = setting(given.shape)
     s.peers, s.defaults = given.peers, given.defaults
+    done = Progress(s, path_of(given.out))
+    if given.resume:
+        done.resume()
+        if others := done.others():
+            _say(f"Of another version of the source are the figures of: {', '.join(others)}.")
     if s.device.type == "cuda":
         s.copied = copy_bandwidth(s)
-    names = given.parts or PARTS
-    for sweep in range(given.sweeps):
-        s.first = {(r["name"], r.get("config", "")): r for r in s.records} if sweep else {}
-        for name in names:
-            if name not in failed and not (sweep and name.startswith("check-")):
-                run(name, s, failed)
-                _write(given.out, document(s, failed))
-    bad = [r["name"] for r in s.records if r.get("ok") is False]
-    sys.stdout.write("\n" + table(document(s, failed)) + "\n")
-    sys.stdout.write(f"checks that do not hold: {', '.join(bad) or 'none'}\n")
-    return 1 if failed or bad else 0
+    if not _parts(given, done, began):
+        arguments = sys.argv[1:] if arguments is None else arguments
+        return _again(list(arguments), given, done, began)
+    return _report(done)
+
+
+def _parts(given: Namespace, done: Progress, began: float) -> bool:
+    """Every part that is wanted. Whether the GPU answers to the end; it may not after a failure."""
+    turns = wanted(given, done)
+    for i, name in enumerate(turns):
+        if name in done.tried:
+            continue
+        if given.seconds is not None and time.monotonic() - began > given.seconds:
+            done.left_out = list(dict.fromkeys(n for n in turns[i:] if n not in done.tried))
+            break
+        _say(f"[{i + 1} of {len(turns)}] {name}")
+        ran = run(name, done)
+        done.write()
+        if not ran and not answers(done.setting.device):
+            return False
+    done.write()
+    return True
+
+
+def wanted(given: Namespace, done: Progress) -> list[str]:
+    """The parts to run, in order: checks once, timings as often as was asked for."""
+    names = [n for n in given.parts or PARTS if n not in given.without]
+    return [
+        name
+        for sweep in range(given.sweeps)
+        for name in names
+        if sweep >= done.swept(name) and not (sweep and name.startswith("check-"))
+    ]
 
 
 def part(name: str) -> Callable[[Setting], None]:
@@ -61,17 +90,65 @@ def part(name: str) -> Callable[[Setting], None]:
     return found
 
 
-def run(name: str, s: Setting, failed: dict[str, str]) -> None:
-    """One part; if it fails, why is kept by its name."""
+def run(name: str, done: Progress) -> bool:
+    """One part; whether it ran to its end."""
     start = time.perf_counter()
+    done.begin(name)
     try:
         with torch.no_grad():
-            part(name)(s)
+            part(name)(done.setting)
+    except Exception as error:
+        _say(f"{done.fail(name, error)} The others go on.")
+    else:
+        done.end(name, time.perf_counter() - start)
+    _say(f"{name}: {time.perf_counter() - start:.1f} s")
+    gc.collect()  # a part may need most of the memory, so none keeps what it has used
+    return name not in done.failed
+
+
+def answers(device: torch.device) -> bool:
+    """Whether the device still works: after a bad access it refuses everything in this process."""
+    if device.type != "cuda":
+        return True
+    try:
+        torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+        return float(torch.ones((), device=device)) == 1.0
     except Exception:
-        failed[name] = traceback.format_exc()
-        sys.stdout.write(f"{name} failed:\n{failed[name]}")
-    sys.stdout.write(f"{name}: {time.perf_counter() - start:.1f} s\n")
+        return False
+
+
+def _again(arguments: list[str], given: Namespace, done: Progress, began: float) -> int:
+    """The rest of the parts in a new process, to which the GPU answers."""
+    if done.path is None:
+        _say("The GPU answers no more; with --out PATH, a new process would run the other parts.")
+        return 1
+    _say("The GPU answers no more in this process: a new one runs the other parts.")
+    left = None if given.seconds is None else given.seconds - (time.monotonic() - began)
+    more = rest(arguments, given.without, done.tried, left)
+    os.execv(sys.executable, [sys.executable, "-m", __package__, *more])
+
+
+def rest(
+    arguments: list[str], without: Sequence[str], failed: Sequence[str], left: float | None
+) -> list[str]:
+    """The arguments of a run that goes on without the parts that failed."""
+    more = [*arguments, "--resume", "--without", *dict.fromkeys((*without, *failed))]
+    return more if left is None else [*more, "--seconds", f"{max(0.0, left):.0f}"]
+
+
+def _report(done: Progress) -> int:
+    """The tables, what went wrong, and the exit code."""
+    sys.stdout.write("\n" + table(done.document()) + "\n")
+    for failure in done.failed.values():
+        sys.stdout.write(f"{failure['error']}\n")
+    if done.left_out:
+        names = ", ".join(done.left_out)
+        sys.stdout.write(f"Left out, for time was up: {names}. --resume goes on with them.\n")
+    bad = done.bad()
+    sys.stdout.write(f"checks that do not hold: {', '.join(bad) or 'none'}\n")
     sys.stdout.flush()
+    return 1 if done.failed or done.left_out or bad else 0
 
 
 def setting(shape: str) -> Setting:
@@ -95,24 +172,10 @@ def copy_bandwidth(s: Setting) -> float:
     return 2 * a.nbytes / us * 1e6
 
 
-def document(s: Setting, failed: dict[str, str]) -> dict[str, Any]:
-    """What was found and on what."""
-    return {
-        "schema": "hybridspec.bench.kernels/1",
-        "machine": machine(s.device),
-        "code": code(),
-        "run": circumstances(),
-        "triton": triton.__version__,
-        "dtype": str(s.dtype).removeprefix("torch."),
-        "shape": asdict(s.shape),
-        "copy_tb_s": round(s.copied / 1e12, 3) if s.copied else None,
-        "failed": failed,
-        "records": s.records,
-    }
+def path_of(out: Path | None) -> Path | None:
+    """The document of an `--out`, a folder or a file."""
+    return out if out is None or out.suffix == ".json" else out / NAME
 
 
-def _write(path: Path | None, found: dict[str, Any]) -> None:
-    if path is not None:
-        path = path if path.suffix == ".json" else path / NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(found, indent=1) + "\n")
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)

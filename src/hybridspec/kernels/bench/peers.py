@@ -1,4 +1,5 @@
-"""SGLang's own GDN kernels in the protocol of `verifiers.py`, in a process of their own.
+"""SGLang's own kernels, in a process of their own: GDN in the protocol of `verifiers.py`, and the
+experts of `peers_moe.py`.
 
     python -m hybridspec.kernels.bench.peers DIR
 
@@ -21,6 +22,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hybridspec.errors import said_by
+from hybridspec.kernels.bench import peers_moe
 from hybridspec.kernels.bench.clock import GraphClock
 from hybridspec.kernels.bench.verifiers import LENGTHS, ROUNDS
 
@@ -32,6 +35,7 @@ FILES = {
     "scatter": ("sglang-0.5.16", f"{OPS}/mamba/mamba_state_scatter_triton.py"),
     "narrow": ("sglang-0.5.23", f"{OPS}/attention/linear/fused_sigmoid_gating_recurrent.py"),
     "fold": ("sglang-0.5.23", f"{OPS}/attention/linear/gdn_replayssm_spec_fold.py"),
+    "experts": ("sglang-0.5.16", f"{OPS}/moe/fused_moe_triton_kernels.py"),
 }
 VERIFY = "fused_sigmoid_gating_delta_rule_update"
 
@@ -64,7 +68,14 @@ class Peers:
 
     def __init__(self, folder: Path) -> None:
         _stub_0_5_23()
-        self.kernels = {name: m for name in FILES if (m := _module(folder, name)) is not None}
+        peers_moe.stub()
+        self.kernels: dict[str, ModuleType] = {}
+        self.missing: dict[str, str] = {}
+        for name in FILES:
+            try:
+                self.kernels[name] = _module(folder, name)
+            except Exception as error:
+                self.missing[name] = said_by(error)
         one = (HEADS, SIZE, SIZE)
         self.states = [torch.randn(LAYERS, 2, *one, device="cuda") * 0.05 for _ in range(SETS)]
         self.slot, self.zero = _ints(1), _ints(0)
@@ -184,11 +195,16 @@ def _ring_caches() -> tuple[Tensor, ...]:
     return _zeros(*value), _zeros(*key), *gates
 
 
-def _module(folder: Path, name: str) -> ModuleType | None:
-    """A source file as a module by itself; None if it is not there."""
+def _module(folder: Path, name: str) -> ModuleType:
+    """A source file as a module by itself.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
     path = folder.joinpath(*FILES[name])
     if not path.is_file():
-        return None
+        wheel = FILES[name][0].replace("-", "==")
+        raise FileNotFoundError(f"{path} is not there; it is in the wheel of {wheel}")
     spec = importlib.util.spec_from_file_location(f"peer_{name}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -219,8 +235,13 @@ def _stub_0_5_23() -> None:
 
 
 def measure(folder: Path) -> Iterator[dict[str, Any]]:
-    """A record a system, w and m; one that fails says why and the others go on."""
+    """A record a system, w and m, and one a number of experts; one that fails says why and the
+    others go on."""
     clock, peers = GraphClock(), Peers(folder)
+    for name, reason in peers.missing.items():
+        yield {"name": f"SGLang's {name}", "config": "", "failed": reason}
+    if "experts" in peers.kernels:
+        yield from peers_moe.measure(peers.kernels["experts"], clock)
     for name, make in peers.systems():
         for w in LENGTHS:
             for m in sorted({w, -(-w // 2)}):

@@ -89,6 +89,7 @@ class Setting:
     copied: float | None = None  # bytes a second of a copy, read and written
     records: list[dict[str, Any]] = field(default_factory=list)
     peers: Path | None = None  # folder of the peers' kernels
+    part: str = ""  # that is running
     first: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # in a second sweep
     generator: torch.Generator = field(init=False)
 
@@ -142,7 +143,7 @@ class Setting:
         """Keep a record and show it; in a second sweep its time goes to the first one's."""
         first = self.first.get((record["name"], record.get("config", "")))
         if first is None:
-            self.records.append(record)
+            self.records.append({"part": self.part} | record)
         elif "us" in record and "us" in first:
             first["us_again"] = record["us"]
             first["spread"] = round(abs(record["us"] / first["us"] - 1), 4)

@@ -10,44 +10,44 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 BEGIN, END = "<!-- kernels.json: begin -->", "<!-- kernels.json: end -->"
+FIGURES = ("figure", "found", "wanted", "reached")
 HEAD = ("kernel", "tile", "us", "again", "MB", "TB/s", "of copy", "peer, us", "peer / ours")
 ROUND = re.compile(r"^round (?P<who>.+): (?P<at>w = \d+, m = \d+)$")
+BLOCK = re.compile(r"^(stream )?block, (?P<at>U = \d+)$")
+PEERS = (", cuBLAS", ", SDPA")  # stand behind the name of ours
 
 
 def table(document: dict[str, Any]) -> str:
-    """Every time, with the best peer's for the same work."""
+    """What was wanted and found; then every time, with the best peer's for the same work."""
     timed = [r for r in document["records"] if "us" in r and not is_peer(r)]
     rows = [_row(r, document["records"]) for r in timed]
-    facts = document["machine"]
-    where = facts.get("gpu") or facts["cpu"]
-    copied = document["copy_tb_s"]
-    about = f"{where}, torch {facts['torch']}, Triton {document['triton']}, commit "
-    about += f"{(document['run']['commit'] or 'unknown')[:9]}"
-    if "driver" in facts:
-        about += f", driver {facts['driver']}"
-    about += f". A copy: {copied} TB/s, read and written." if copied else "."
-    return "\n".join([about, "", _line(HEAD), _line(["---"] * len(HEAD)), *map(_line, rows)])
+    parts = [_about(document)]
+    if figures := document.get("figures"):
+        parts.append(_lines(FIGURES, map(_figure, figures)))
+    return "\n\n".join([*parts, _lines(HEAD, rows)])
 
 
 def is_peer(record: dict[str, Any]) -> bool:
-    """Whether others' code was timed: cuBLAS, SGLang."""
-    return "cuBLAS" in record["name"] or record["name"].startswith("round SGLang")
+    """Whether others' code was timed: cuBLAS, torch's attention, SGLang."""
+    name = record["name"]
+    return "SGLang" in name or name.endswith(PEERS)
 
 
 def peer_of(record: dict[str, Any], records: Sequence[dict[str, Any]]) -> float | None:
     """The best time of a peer for the same work, us."""
-    asked = ROUND.match(record["name"])
+    name, asked = record["name"], ROUND.match(record["name"])
+    names = {name + peer for peer in PEERS}
+    if block := BLOCK.match(name):
+        names.add(f"SGLang 0.5.16 fused_moe, {block['at']}")
 
     def same(other: dict[str, Any]) -> bool:
-        if asked is None:
-            return bool(other["name"] == f"{record['name']}, cuBLAS")
-        found = ROUND.match(other["name"])
-        return found is not None and found["at"] == asked["at"]
+        found = ROUND.match(other["name"]) if asked else None
+        return other["name"] in names or (found is not None and found["at"] == asked["at"])
 
     return min((r["us"] for r in records if "us" in r and is_peer(r) and same(r)), default=None)
 
@@ -67,6 +67,31 @@ def fill(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
+def _about(document: dict[str, Any]) -> str:
+    """On what it was measured, and when a part of it with another source."""
+    facts, copied = document["machine"], document["copy_tb_s"]
+    about = f"{facts.get('gpu') or facts['cpu']}, torch {facts['torch']}, Triton "
+    about += f"{document['triton']}, commit {(document['run']['commit'] or 'unknown')[:9]}"
+    if "driver" in facts:
+        about += f", driver {facts['driver']}"
+    about += f". A copy: {copied} TB/s, read and written." if copied else "."
+    here = document.get("code", {}).get("source_sha256")
+    older = [n for n, p in document.get("parts", {}).items() if p["source_sha256"] != here]
+    if older:
+        about += f" Measured with an earlier source: {', '.join(older)}."
+    if failed := document.get("failed"):
+        about += f" Failed: {', '.join(failed)}."
+    return about
+
+
+def _figure(row: dict[str, Any]) -> list[str]:
+    """Of a row of `figures.figures`."""
+    unit = row["unit"]
+    found = "not measured" if row["found"] is None else f"{row['found']:g} {unit}"
+    wanted = "" if row["target"] is None else f"{row['sense']} {row['target']:g} {unit}"
+    return [row["figure"], found, wanted, {True: "yes", False: "no", None: ""}[row["met"]]]
+
+
 def _row(r: dict[str, Any], records: Sequence[dict[str, Any]]) -> list[str]:
     peer = peer_of(r, records)
     size = r.get("bytes")
@@ -82,6 +107,10 @@ def _row(r: dict[str, Any], records: Sequence[dict[str, Any]]) -> list[str]:
         r["name"], str(r.get("config", "")), f"{r['us']}",
         *("" if v is None else str(v) for v in known), ratio,
     ]  # fmt: skip
+
+
+def _lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(map(_line, (head, ["---"] * len(head), *rows)))
 
 
 def _line(cells: Sequence[str]) -> str:

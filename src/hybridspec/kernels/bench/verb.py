@@ -14,7 +14,8 @@ DESCRIPTION = """\
 Check the GPU kernels against plain torch in float64, then time them: replays of a CUDA graph over
 weights and states that take turns through more memory than a cache holds, medians of 30 samples,
 everything twice. cuBLAS stands beside the products, SGLang's kernels (--peers) beside the GDN
-verifiers. A part that fails is reported and the others go on. Results are written after each part.
+verifiers and the experts. A part that fails is reported and the others go on. Results are written
+after each part: a run that was stopped is gone on with by the same command and --resume.
 
 Without a GPU, --shape small runs all of it once through Triton's interpreter: that shows that it
 runs, its figures mean nothing."""
@@ -34,6 +35,15 @@ def parser(prog: str | None, shapes: Sequence[str]) -> argparse.ArgumentParser:
     add(
         "--parts", metavar="NAME", nargs="*", choices=PARTS,
         help=f"only these, in this order: {', '.join(PARTS)}",
+    )  # fmt: skip
+    add(
+        "--without", metavar="NAME", nargs="*", choices=PARTS, default=[],
+        help="all parts but these",
+    )  # fmt: skip
+    add("--resume", action="store_true", help="go on: skip the parts that --out holds already")
+    add(
+        "--seconds", metavar="N", type=float,
+        help="begin no part later than this after the start",
     )  # fmt: skip
     add(
         "--peers", metavar="DIR", type=Path,

@@ -1,0 +1,135 @@
+"""What a run of the bench has done, as its document holds it: written after every part, and read
+again by a run that goes on."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from hybridspec.bench.files import write_atomically
+from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.errors import RequestError, said_by
+from hybridspec.kernels.bench.figures import figures
+from hybridspec.kernels.bench.setting import Setting
+
+SCHEMA = "hybridspec.bench.kernels/2"
+SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
+
+
+@dataclass
+class Progress:
+    """parts: what was done of each, by name. failed: why, likewise; `tried` are those of this run.
+    left_out: for want of time."""
+
+    setting: Setting
+    path: Path | None
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: dict[str, dict[str, str]] = field(default_factory=dict)
+    tried: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Asked now: a part may leave the GPU in a state in which it answers no more.
+        self.about = {"machine": machine(self.setting.device), "code": code()}
+        self.run = circumstances()
+
+    def resume(self) -> None:
+        """Take over what the document at `path` holds, if there is one.
+
+        Raises:
+            RequestError: it cannot be read, or is of another machine or shape.
+        """
+        if self.path is None or not self.path.exists():
+            return
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            schema = found["schema"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RequestError(
+                f"{self.path} is no document of this bench ({said_by(error)}); choose another file "
+                "with --out, or leave --resume away to write over it."
+            ) from None
+        self._check(found, schema)
+        self.parts, self.failed = found["parts"], found["failed"]
+        self.setting.records[:] = found["records"]
+
+    def _check(self, found: dict[str, Any], schema: str) -> None:
+        """Refuse figures that do not belong to those of this run."""
+        now = self.document()
+        pairs = {"schema": (schema, SCHEMA), "shape": (found.get("shape"), now["shape"])}
+        pairs |= {"dtype": (found.get("dtype"), now["dtype"])}
+        pairs |= {n: (found["machine"].get(n), now["machine"].get(n)) for n in SAME}
+        for name, (before, here) in pairs.items():
+            if before != here:
+                raise RequestError(
+                    f"{self.path} has {name} {before!r} and this run {here!r}; go on where it was "
+                    "begun, or choose another file with --out."
+                )
+
+    def others(self) -> list[str]:
+        """Parts that another version of the source measured."""
+        here = self.about["code"]["source_sha256"]
+        return [name for name, part in self.parts.items() if part["source_sha256"] != here]
+
+    def swept(self, name: str) -> int:
+        """How often a part was run whole."""
+        return int(self.parts.get(name, {}).get("sweeps", 0))
+
+    def begin(self, name: str) -> None:
+        """Before a part: in its first sweep nothing is left of an earlier try, in a second its
+        times stand beside the first ones."""
+        s = self.setting
+        s.part = name
+        self.failed.pop(name, None)
+        if not self.swept(name):
+            s.records[:] = [r for r in s.records if r.get("part") != name]
+        own = [r for r in s.records if r.get("part") == name]
+        s.first = {(r["name"], r.get("config", "")): r for r in own}
+
+    def end(self, name: str, seconds: float) -> None:
+        """A part is done."""
+        self.parts[name] = {
+            "sweeps": self.swept(name) + 1, "seconds": round(seconds, 1),
+            "commit": self.run["commit"], "date": self.run["date"],
+            "source_sha256": self.about["code"]["source_sha256"],
+        }  # fmt: skip
+
+    def fail(self, name: str, error: Exception) -> str:
+        """A part failed; the sentence that says so."""
+        self.tried.append(name)
+        said = f"{name} failed: {type(error).__name__}: {said_by(error)}."
+        self.failed[name] = {"error": said, "traceback": "".join(traceback.format_exception(error))}
+        return said
+
+    def bad(self) -> list[str]:
+        """Checks that do not hold."""
+        return [r["name"] for r in self.setting.records if r.get("ok") is False]
+
+    def document(self) -> dict[str, Any]:
+        """What was found and on what."""
+        s = self.setting
+        return {
+            "schema": SCHEMA,
+            **self.about,
+            "run": self.run,
+            "triton": triton.__version__,
+            "dtype": str(s.dtype).removeprefix("torch."),
+            "shape": json.loads(json.dumps(asdict(s.shape))),  # tuples as JSON has them
+            "copy_tb_s": round(s.copied / 1e12, 3) if s.copied else None,
+            "parts": self.parts,
+            "failed": self.failed,
+            "left_out": self.left_out,
+            "figures": figures(s.records),
+            "records": s.records,
+        }
+
+    def write(self) -> None:
+        """The document, whole or not at all."""
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path, json.dumps(self.document(), indent=1) + "\n")
