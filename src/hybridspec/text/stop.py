@@ -69,6 +69,11 @@ class OutputStream:
         self._left = max_tokens
         self._finished: FinishReason | None = None
 
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The token ids that end this answer."""
+        return self._stop_ids
+
     def push(self, tokens: Sequence[int]) -> Emission:
         """Take tokens up to the one that ends the answer; a finished answer takes none."""
         pieces: list[str] = []

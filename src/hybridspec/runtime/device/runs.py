@@ -1,0 +1,114 @@
+"""An engine's runs: which answers have one, and the memory that all of them share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from hybridspec.kernels.length.rule import Rule
+from hybridspec.model.drafter import Drafter
+from hybridspec.model.target import Target
+from hybridspec.runtime.device.launchers import Launcher
+from hybridspec.runtime.device.memory import Memory
+from hybridspec.runtime.device.passes import Passes
+from hybridspec.runtime.device.ring import Ring
+from hybridspec.runtime.device.round import Plan, Round
+from hybridspec.runtime.device.run import Run
+from hybridspec.runtime.launched import LaunchedTarget
+from hybridspec.runtime.launched_drafter import LaunchedDrafter
+from hybridspec.runtime.round import Sequence
+from hybridspec.systems import System
+
+# Rows of the ring, twice a launch's rounds. 32 rounds are about 0.1 s, and no host is late by that.
+# An eager launch runs while it is called: with one round each, tokens still come round by round.
+ROUNDS = {"loop": 64, "switch": 64, "eager": 2}
+
+
+class _Known(NamedTuple):
+    """A system's run, and the system itself, so that no other takes its identity."""
+
+    system: System
+    run: Run
+
+
+class Runs:
+    """The runs of one engine: its slots lie in the same memory for all answers."""
+
+    def __init__(
+        self, target: LaunchedTarget, drafter: LaunchedDrafter | None, launcher: Launcher,
+        rounds: int | None = None,
+    ) -> None:  # fmt: skip
+        """rounds: rows of the ring, an even number; None is ROUNDS."""
+        self.target, self.drafter, self.launcher = target, drafter, launcher
+        with torch.inference_mode(False):
+            self.memory = Memory.empty(target.config.vocab_size, target.device)
+        self.ring = Ring(rounds or ROUNDS[launcher], target.device)
+        self._known: dict[tuple[int, ...], _Known] = {}
+        self._passes: dict[tuple[int, ...], Passes] = {}
+        self._running: Run | None = None
+
+    def of(self, system: System, sequence: Sequence) -> Run:
+        """The run of a system that `refusal` does not refuse."""
+        places = self._places(sequence)
+        key = (id(system), *places)
+        if key not in self._known:
+            with torch.inference_mode(False):
+                self._known[key] = _Known(system, self._made(system, sequence, places))
+        self._running = self._known[key].run
+        return self._running
+
+    def halt(self) -> None:
+        """Wait until nothing runs on the sequence's memory."""
+        if self._running is not None:
+            self._running.halt()
+            self._running = None
+
+    def _made(self, system: System, sequence: Sequence, places: tuple[int, ...]) -> Run:
+        if places not in self._passes:
+            self._passes[places] = self._joined(sequence)
+        plan = plan_of(system, self.target)
+        early = self.target.early and self.launcher != "switch"
+        round_ = Round(plan, self._passes[places], self.memory, self.ring, early=early)
+        return Run(round_, self.launcher)
+
+    def _joined(self, sequence: Sequence) -> Passes:
+        if not sequence.slot.tap_layers:
+            return Passes.plain(self.target, sequence.slot, self.memory)
+        assert self.drafter is not None
+        assert sequence.drafter_slot is not None
+        return Passes.drafting(
+            self.target, sequence.slot, self.drafter, sequence.drafter_slot, self.memory
+        )
+
+    def _places(self, sequence: Sequence) -> tuple[int, ...]:
+        """Where everything lies that a recording has addresses of, and what it makes of it."""
+        slot = sequence.slot
+        tables = [self.target.rope.cos] + ([self.drafter.rope.cos] if self.drafter else [])
+        drafting = int(bool(slot.tap_layers))
+        return (drafting, slot.checkpoint.data_ptr(), *(t.data_ptr() for t in tables))
+
+
+def plan_of(system: System, target: Target) -> Plan:
+    """A system's plan.
+
+    Raises:
+        ValueError: it cannot be run on the device; with the reason.
+    """
+    if system.verifier != "exact":
+        raise ValueError(f"No round of kernels has the GDN verifier {system.verifier}.")
+    rule = Rule.of(system.policy, target.device)
+    return Plan(rule, system.policy.scored, split=rule.lookahead > 0)
+
+
+def refusal(system: System, target: Target, drafter: Drafter | None) -> str | None:
+    """Why a system's rounds do not stay on the device, as a sentence; None if they do."""
+    if not isinstance(target, LaunchedTarget):
+        return "The target's verifications do not run as kernels here."
+    if system.drafts and not isinstance(drafter, LaunchedDrafter):
+        return "The drafter's proposals do not run as kernels here."
+    try:
+        plan_of(system, target)
+    except ValueError as error:
+        return str(error)
+    return None
