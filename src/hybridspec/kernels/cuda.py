@@ -31,6 +31,10 @@ Argument = Tensor | float | int | None
 FLAGS = ("--std=c++17", "-fmad=false", "--ptxas-options=-v")
 
 
+class Wide(int):
+    """An int that a kernel takes as 64 bits."""
+
+
 class KernelError(HybridSpecError):
     """A kernel does not compile or launch on this device."""
 
@@ -147,7 +151,7 @@ class Kernel:
         self, grid: Sequence[int], arguments: Sequence[Argument], *, early: bool = False
     ) -> None:
         """Queue it on the current stream. Tensors go as pointers (None as a null pointer), ints and
-        floats as 32 bits.
+        floats as 32 bits, `Wide` ints as 64.
 
         early: it may start before the kernel ahead of it has ended (programmatic dependent launch);
         it then waits itself before it touches what that one writes.
@@ -210,6 +214,8 @@ def _passed(argument: Argument) -> tuple[float | int | None, Any]:
     """An argument's value and C type."""
     if argument is None or isinstance(argument, Tensor):
         return 0 if argument is None else argument.data_ptr(), ctypes.c_void_p
+    if isinstance(argument, Wide):
+        return int(argument), ctypes.c_void_p  # as many bits
     return argument, ctypes.c_float if isinstance(argument, float) else ctypes.c_int
 
 

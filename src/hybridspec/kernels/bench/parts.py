@@ -34,6 +34,7 @@ PARTS: dict[str, str] = {
     "peers": "outside.time_peers",
     "prefill": "prefill.time_prefill",
     "launches": "launches.time_launches",
+    "graphs": "graphs.time_graphs",
     "experts": "moe.time_experts",
     "joint": "products.time_joint",
     "out": "products.time_out",
