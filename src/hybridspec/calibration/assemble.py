@@ -59,7 +59,7 @@ def fit_profile(
     times = {name: typical_rounds(samples) for name, samples in costs.items()}
     draft_ms = _draft_ms(next(iter(times.values())), slopes.draft_ms, trace.drafts)
     mean, given = expert_tables(walked)
-    fitted = {name: _cost(ms, trace, prefix, draft_ms) for name, ms in times.items()}
+    fitted = {name: fit_cost(ms, trace, prefix, draft_ms) for name, ms in times.items()}
     for name, sweep in (sweeps or {}).items():
         fitted[name] = replace(fitted[name], static=fastest(sweep))
     return Profile(
@@ -130,7 +130,7 @@ def _draft_ms(times: Times, whole: float, drafts: int) -> tuple[float, ...]:
     return tuple((whole - np.clip(saved, 0, whole)).tolist())
 
 
-def _cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]) -> Cost:
+def fit_cost(times: Times, trace: Trace, prefix: torch.Tensor, draft_ms: tuple[float, ...]) -> Cost:
     """Ms by length, the quadratic through them, and the rate it leads to.
 
     The drafter's time is the fixed part: it is paid at any length (appendix A.2). A drafter that

@@ -63,6 +63,14 @@ def kernels(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "hybridspec bench kernels"))
 
 
+@app.command("scripted", context_settings=PASS_ALL, add_help_option=False)
+def scripted(context: typer.Context) -> None:
+    """Decode with the 35B shape on made-up weights whose text is known."""
+    from hybridspec.bench.scripted.verb import main
+
+    raise typer.Exit(main(context.args, "hybridspec bench scripted"))
+
+
 @app.command("plot")
 def plot(
     path: Annotated[

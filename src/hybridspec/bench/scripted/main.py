@@ -1,0 +1,149 @@
+"""The bench of scripted runs: build, calibrate, let every system answer, check, report.
+
+    PYTHONPATH=src python -m hybridspec.bench.scripted --out benchmarks/local
+
+`hybridspec bench scripted` is the same where typer is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hybridspec.bench.files import write_atomically
+from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.bench.scripted.answers import Answers
+from hybridspec.bench.scripted.calibration import blocks, calibrate, with_experts
+from hybridspec.bench.scripted.check import ScriptError
+from hybridspec.bench.scripted.executor import Executor, HostExecutor
+from hybridspec.bench.scripted.facts import Facts, Routing, observe
+from hybridspec.bench.scripted.model import Name, Pair
+from hybridspec.bench.scripted.paper import DFLASH_AL
+from hybridspec.bench.scripted.plan import Plan
+from hybridspec.bench.scripted.runs import Runs
+from hybridspec.bench.scripted.tables import figures, table
+from hybridspec.bench.scripted.thinning import Thinned
+from hybridspec.bench.scripted.traces import Traces
+from hybridspec.bench.scripted.verb import NAME
+from hybridspec.systems import parse_system
+
+SCHEMA = "hybridspec.bench.scripted/1"
+MakeExecutor = Callable[[Pair, int], Executor]
+
+
+@torch.no_grad()
+def run(given: argparse.Namespace, make: MakeExecutor = HostExecutor) -> int:
+    """All of it; 0.
+
+    Args:
+        given: as `verb.parser` has parsed it.
+        make: the executor of a pair, for so many tokens of context.
+
+    Raises:
+        HybridSpecError: options, traces or a runtime that cannot be used, or a check that fails.
+    """
+    plan, traces = Plan.of(given), Traces.load(given.traces)
+    pair = _built(plan, {
+        (split, category): t for split, positions in plan.positions.items()
+        for category, t in traces.of(given.pair, split, positions).items()
+    }, given.seed)  # fmt: skip
+    routing = _looked_at(plan, pair)
+    executor = make(pair, plan.capacity)
+    answers = Answers(pair, executor, plan.capacity)
+    with _told("Calibrated"):
+        answers.prompt(0, plan.context)
+        experts = with_experts(routing.experts)
+        profile = calibrate(answers, traces.fits[given.pair], experts, plan)
+    block = plan.shape.drafter.block_size
+    runs = Runs(answers, [parse_system(name, block, profile) for name in plan.systems])
+    control = runs.control()
+    _say(f"The checks see a wrong commit: {control}\n")
+    with _told("Answered"):
+        rows = runs.all(plan.categories, plan.answers, plan.tokens)
+    found = figures(rows)
+    _say(f"\n{table(found)}\n\nAll tokens are the known ones, all states those of ar.\n")
+    document = {
+        "schema": SCHEMA, "machine": machine(pair.target.device), "code": code(),
+        "run": circumstances(), "executor": executor.name, "pair": given.pair,
+        "routing": given.routing, "recipe": asdict(plan.recipe), "facts": asdict(Facts.of(routing)),
+        "shape": asdict(plan.shape.target), "context": plan.context, "tokens": plan.tokens,
+        "answers": plan.answers, "traces": _described(pair, given.pair), "systems": found,
+        "memory": _memory(answers), "control": control, "profile": asdict(profile),
+    }  # fmt: skip
+    _write(given.out, document)
+    return 0
+
+
+def _built(plan: Plan, named: dict[Name, Thinned], seed: int) -> Pair:
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
+    dtype = torch.bfloat16 if cuda else torch.float32
+    with _told("Made the weights"):
+        return Pair.make(plan.shape, plan.recipe, named, device, dtype, seed)
+
+
+def _looked_at(plan: Plan, pair: Pair) -> Routing:
+    """Routing and logits of inputs as rounds will have them, printed.
+
+    Raises:
+        ScriptError: an input whose best logit is not its successor's.
+    """
+    with _told("Looked at the routing"):
+        routing = observe(pair.target, blocks(pair, plan.blocks), pair.cycle.successors())
+    _say(f"{Facts.of(routing).line()}\n")
+    if not routing.right:
+        raise ScriptError(
+            "The target does not follow its cycle: some token's best logit is not its successor's. "
+            "Give tokens a smaller shared factor, or layers a smaller part."
+        )
+    return routing
+
+
+def _described(pair: Pair, published: str) -> dict[str, Any]:
+    """What became of the recorded answers."""
+    return {
+        f"{split}/{category}": {
+            "published": DFLASH_AL[published][category], "mean": part.trace.mean,
+            "tilt": part.trace.tilt, "rounds": part.trace.rounds, "kept": len(part.trace.starts),
+            "distinct": part.trace.distinct, "positions": len(part.rows),
+        }
+        for (split, category), part in pair.parts.items()
+    }  # fmt: skip
+
+
+def _memory(answers: Answers) -> dict[str, int]:
+    """Bytes: of the sequence, and on a GPU the most that were allocated."""
+    most = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return {"sequence": answers.nbytes, "most_allocated": most}
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say how long it took."""
+    began = time.perf_counter()
+    yield
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    _say(f"{what}: {time.perf_counter() - began:.1f} s\n")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _write(path: Path | None, document: dict[str, Any]) -> None:
+    if path is not None:
+        path = path if path.suffix == ".json" else path / NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(document, indent=1) + "\n")
+        _say(f"Wrote {path}\n")
