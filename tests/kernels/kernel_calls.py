@@ -15,6 +15,7 @@ from hybridspec.kernels.attention.prepare import Norms, Tables
 from hybridspec.kernels.attention.prepare import prepare as rotate
 from hybridspec.kernels.gdn import baselines, block, exact, fused
 from hybridspec.kernels.gdn.baselines import Ring
+from hybridspec.kernels.gdn.columns import Spread
 from hybridspec.kernels.gdn.config import GDNConfig
 from hybridspec.kernels.head.config import HeadConfig
 from hybridspec.kernels.head.head import Answer, Tiles, head
@@ -51,6 +52,8 @@ def gdn(key_heads: int, value_heads: int, dk: int, dv: int) -> None:
     squares = empty(16, value_heads, fused.blocks(dv))
     fused.verify(raw[0], gates, state[0], v.to(HALF), squares, z, k, alpha, length)
     fused.advance(raw, channels, length)
+    room = Spread.empty(*sizes, META)
+    block.fused(raw[0], gates, state[0], v.to(HALF), squares, z, k, beta, alpha, length, room)
     states, ring = empty(30, 16, value_heads, dv, dk), Ring.empty(30, *sizes, META)
     made = (raw[0], gates, state[0], v.to(HALF), squares)
     baselines.per_token_fused(*made, states[0], length)

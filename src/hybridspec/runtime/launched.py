@@ -1,7 +1,8 @@
 """A target whose verifications run as kernels: the model's interface over `kernels/forward`.
 
 Prefill stays with the model, and so does what the kernels do not do; state lies in one memory for
-both. A pass is recorded once a slot as a CUDA graph, for its lengths are data on the device.
+both. A pass is recorded once a slot and verifier as a CUDA graph, for its lengths are data on the
+device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hybridspec.runtime.state import TargetSlot
 
 
 class _Passes(NamedTuple):
-    """The recordings of one slot."""
+    """The recordings of one slot and verifier."""
 
     run: TargetPass
     stage0: Callable[[], None]
@@ -43,58 +44,56 @@ class LaunchedTarget(Target):
         vars(self).update(vars(target))
         self.weights = TargetWeights.of(target)
         self.early = has_early(self.device) if early is None else early
-        self._passes: dict[tuple[int, int, tuple[int, ...]], _Passes] = {}
+        self._passes: dict[tuple[Verifier, int, int, tuple[int, ...]], _Passes] = {}
 
     def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
         """As the model's."""
-        if not self._serves(slot, verifier):
+        if not self._serves(slot):
             return super().stage0(ids, slot, verifier)
-        passes = self._begin(ids, slot)
+        passes = self._begin(ids, slot, verifier)
         passes.stage0()
         b, u = passes.run.buffers, len(ids)
         return Stage0(b.x[:u], b.normed.scaled[:u], b.routed.ids[:u].long(), b.routed.shares[:u])
 
     def stage1(self, stage0: Stage0, w: int, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """As the model's; it goes on from the last `stage0` of this slot."""
-        if not self._serves(slot, verifier):
+        if not self._serves(slot):
             return super().stage1(stage0, w, slot, verifier)
-        passes = self._of(slot)
+        passes = self._of(slot, verifier)
         passes.run.buffers.lengths.verified.fill_(w)
         passes.stage1()
         return self._copied(passes, w)
 
     def verify_unsplit(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> PassOutput:
         """As the model's."""
-        if not self._serves(slot, verifier):
+        if not self._serves(slot):
             return super().verify_unsplit(ids, slot, verifier)
-        passes = self._begin(ids, slot)
+        passes = self._begin(ids, slot, verifier)
         passes.unsplit()
         return self._copied(passes, len(ids))
 
     def commit(self, slot: TargetSlot, m: int, verifier: Verifier) -> None:
         """As the model's."""
-        if not self._serves(slot, verifier):
+        if not self._serves(slot):
             super().commit(slot, m, verifier)
+            slot.fold()  # the kernels' ring of `replay` has other decays than the model's
             return
-        passes = self._of(slot)
+        passes = self._of(slot, verifier)
         passes.run.buffers.lengths.kept.fill_(m)
         passes.commit()
+        passes.run.recurrence.committed(slot, m)
         slot.length += m
 
-    def _serves(self, slot: TargetSlot, verifier: Verifier) -> bool:
+    def _serves(self, slot: TargetSlot) -> bool:
         """Whether kernels run this pass; where not, the reason is said once."""
-        if verifier != "exact":
-            once(f"The GDN verifier {verifier} runs in torch, not in our kernels.")
-        elif slot.routes is not None:
+        if slot.routes is not None:
             once("Passes whose experts are recorded run in torch, not in our kernels.")
-        else:
-            return True
-        return False
+        return slot.routes is None
 
-    def _begin(self, ids: Tensor, slot: TargetSlot) -> _Passes:
+    def _begin(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> _Passes:
         """Inputs and lengths of a pass over ids [u]."""
-        slot.fold()
-        passes, u = self._of(slot), len(ids)
+        passes, u = self._of(slot, verifier), len(ids)
+        passes.run.recurrence.begin(slot)
         b = passes.run.buffers
         b.tokens[:u] = ids
         lengths = torch.tensor([slot.length, u, u, 0], dtype=torch.int32)
@@ -107,14 +106,14 @@ class LaunchedTarget(Target):
         features = b.features[:w].clone() if passes.run.taps else None
         return PassOutput(b.logits[:w].clone(), features)
 
-    def _of(self, slot: TargetSlot) -> _Passes:
+    def _of(self, slot: TargetSlot, verifier: Verifier) -> _Passes:
         """The recordings for the memory of a slot; new ones where tables have grown."""
-        key = (slot.checkpoint.data_ptr(), self.rope.cos.data_ptr(), slot.tap_layers)
+        key = (verifier, slot.checkpoint.data_ptr(), self.rope.cos.data_ptr(), slot.tap_layers)
         if key not in self._passes:
-            self._passes[key] = self._record(slot)
+            self._passes[key] = self._record(slot, verifier)
         return self._passes[key]
 
-    def _record(self, slot: TargetSlot) -> _Passes:
+    def _record(self, slot: TargetSlot, verifier: Verifier) -> _Passes:
         taps, kind = len(slot.tap_layers), self.device.type
         with torch.inference_mode(False):
             buffers = Buffers.empty(
@@ -125,6 +124,6 @@ class LaunchedTarget(Target):
                 self.device,
                 self.dtype,
             )
-        run = TargetPass(self, self.weights, slot, buffers, early=self.early)
+            run = TargetPass(self, self.weights, slot, buffers, early=self.early, verifier=verifier)
         steps = (run.stage0, run.stage1, run.unsplit, run.commit)
         return _Passes(run, *(Recorded(step) if kind == "cuda" else step for step in steps))

@@ -73,17 +73,32 @@ def test_what_a_pass_gave_outlives_the_next(pair, device):
     assert torch.equal(first.features, kept[1])
 
 
-def test_another_verifier_in_between_is_the_model_s_own(pair, device, monkeypatch, caplog):
-    """`replay` leaves tokens pending, which a pass of launches must first fold into the state."""
-    monkeypatch.setattr(support, "_said", {})
+def test_verifiers_take_turns(pair, device):
+    """`replay` leaves tokens pending, which a pass of another must first fold into the state."""
     ours, law, (mine, theirs) = pair
-    for verifier in ("exact", "replay", "exact", "block", "exact"):
-        ids = torch.tensor([4, 7, 21], device=device)
-        with caplog.at_level(logging.WARNING, "hybridspec"):
-            out = ours.verify_unsplit(ids, mine, verifier)
+    for verifier in ("replay", "block", "replay", "per-token"):
+        ids = torch.tensor([4, 7], device=device)
+        out = ours.verify_unsplit(ids, mine, verifier)
         expected = law.verify_unsplit(ids, theirs, "exact")
         assert distance(out.logits, expected.logits) < TOLERANCE, verifier
+        assert distance(mine.gdn, theirs.gdn) < TOLERANCE, verifier  # with tokens pending, too
         ours.commit(mine, 2, verifier)
         law.commit(theirs, 2, "exact")
     assert distance(mine.gdn, theirs.gdn) < TOLERANCE
-    assert [r.message for r in caplog.records if "replay" in r.message]
+
+
+def test_passes_whose_experts_are_recorded_are_the_model_s_own(pair, device, monkeypatch, caplog):
+    """What kernels left pending is read there, and what such a pass leaves is read by kernels."""
+    monkeypatch.setattr(support, "_said", {})
+    ours, law, (mine, theirs) = pair
+    ids = torch.tensor([4, 7], device=device)
+    for routes in (None, [], None):
+        mine.routes = routes
+        with caplog.at_level(logging.WARNING, "hybridspec"):
+            out = ours.verify_unsplit(ids, mine, "replay")
+        expected = law.verify_unsplit(ids, theirs, "exact")
+        assert distance(out.logits, expected.logits) < TOLERANCE
+        ours.commit(mine, 2, "replay")
+        law.commit(theirs, 2, "exact")
+    assert distance(mine.gdn, theirs.gdn) < TOLERANCE
+    assert len([r.message for r in caplog.records if "recorded" in r.message]) == 1

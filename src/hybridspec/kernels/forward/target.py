@@ -12,10 +12,11 @@ from torch import Tensor
 from hybridspec.kernels.attention.prepare import Tables, prepare
 from hybridspec.kernels.attention.split import attend
 from hybridspec.kernels.forward.buffers import Buffers
-from hybridspec.kernels.forward.gdn import Recurrence
+from hybridspec.kernels.forward.gdn import recurrence
 from hybridspec.kernels.forward.steps import Steps
 from hybridspec.kernels.forward.weights import LayerWeights, TargetWeights
 from hybridspec.kernels.linear.norm import Next, embed
+from hybridspec.model.gdn import Verifier
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot
 
@@ -26,13 +27,13 @@ class TargetPass:
 
     def __init__(
         self, target: Target, weights: TargetWeights, slot: TargetSlot, buffers: Buffers, *,
-        early: bool,
+        early: bool, verifier: Verifier = "exact",
     ) -> None:  # fmt: skip
         """early: launch as in `kernels/early.py`. The slot must have joint columns."""
         self.weights, self.slot, self.buffers, self.early = weights, slot, buffers, early
         self.config, self.tables = target.config, Tables(target.rope.cos, target.rope.sin)
         self.steps = Steps(buffers, target.config.rms_norm_eps, early=early)
-        self.recurrence = Recurrence(target.config, slot, early=early)
+        self.recurrence = recurrence(target.config, slot, verifier, early=early)
         self.places = [layer.place for layer in target.layers]
         self.taps = {layer: i for i, layer in enumerate(slot.tap_layers)}
 

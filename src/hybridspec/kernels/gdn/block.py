@@ -2,7 +2,8 @@
 
 One program owns some rows of one head's state. Any length is a chunk of 16 tokens, padded with
 tokens that write nothing; the length is read from device memory. What is left between products is
-one triangular inverse of 16 x 16, joined from halves: two of 8, of 4, of 2.
+one triangular inverse of 16 x 16, joined from halves: two of 8, of 4, of 2. `fused` does it from
+raw columns, which `columns.spread` makes tokens of first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.gdn.columns import Spread, spread
 from hybridspec.kernels.gdn.config import GDNConfig
+from hybridspec.kernels.gdn.fused import Gates, silu
 
 TOKENS = 16
 
@@ -69,8 +72,24 @@ def _products(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _leave(  # type: ignore[no-untyped-def]
+    o, raw, row_stride, norm, gated, squares, t, head, row, mask,
+    VH: tl.constexpr, DV: tl.constexpr, C: tl.constexpr, BLOCKS: tl.constexpr,
+):  # fmt: skip
+    """o [16, ROWS] times the norm's factor and silu of its gate, and its sums of squares."""
+    token = raw + (t + 3).to(tl.int64)[:, None] * row_stride + C
+    gate = tl.load(token + head * DV + row[None, :], mask=mask, other=0.0).to(tl.float32)
+    factor = tl.load(norm + row, mask=row < DV, other=0.0)[None, :]
+    left = (o * factor * silu(gate)).to(gated.dtype.element_ty)
+    tl.store(gated + (t[:, None] * VH + head) * DV + row[None, :], left, mask=mask)
+    square = tl.sum(tl.where(mask, o * o, 0.0), 1)
+    real = tl.max(mask.to(tl.int32), 1) > 0
+    tl.store(squares + (t * VH + head) * BLOCKS + tl.program_id(0), square, mask=real)
+
+
+@triton.jit
 def _block(  # type: ignore[no-untyped-def]
-    q, k, v, beta, g, state, o, z, length,
+    q, k, v, beta, g, state, o, z, raw, row_stride, norm, gated, squares, length,
     KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -96,7 +115,13 @@ def _block(  # type: ignore[no-untyped-def]
     inverse = _unit_inverse(tl.where(t[:, None] > t[None, :], kk * gamma * rate, 0.0))
     z_t = _matmul(inverse, rate * (value - grown * ks))
     tl.store(z + at, z_t, mask=mask)
-    tl.store(o + at, grown * qs + _matmul(qk * gamma, z_t), mask=mask)
+    o_t = grown * qs + _matmul(qk * gamma, z_t)
+    if gated is None:
+        tl.store(o + at, o_t, mask=mask)
+    else:
+        C: tl.constexpr = 2 * KH * DK + VH * DV
+        _leave(o_t, raw, row_stride, norm, gated, squares, t, head, row, mask, VH, DV, C,
+               tl.cdiv(DV, ROWS))  # fmt: skip
 
 
 def verify(
@@ -111,10 +136,35 @@ def verify(
     Bits depend on how tokens are divided into rounds, unlike those of `exact`. Source: paper
     equations 3 and 10.
     """
+    _launch((q, k, v, beta, g, state, o, z), (None,) * 5, length, config)
+
+
+def fused(
+    raw: Tensor, gates: Gates, state: Tensor, gated: Tensor, squares: Tensor, z: Tensor, k: Tensor,
+    g: Tensor, alpha: Tensor, length: Tensor, room: Spread, config: GDNConfig | None = None,
+) -> None:  # fmt: skip
+    """As `fused.verify`, in two launches.
+
+    Args:
+        g: [16, VH] fp32, written beside alpha.
+        room: for what the first launch makes.
+    """
+    spread(raw, gates, room, k, g, alpha, length)
+    tokens = (room.q, k, room.v, room.beta, g, state, None, z)
+    _launch(tokens, (raw, raw.stride(0), gates.norm, gated, squares), length, config)
+
+
+def _launch(
+    tokens: tuple[Tensor | None, ...], ends: tuple[Tensor | int | None, ...], length: Tensor,
+    config: GDNConfig | None,
+) -> None:  # fmt: skip
+    _, k, v, *_ = tokens
+    assert k is not None
+    assert v is not None
     key_heads, dk = k.shape[1:]
     value_heads, dv = v.shape[1:]
     c = config or GDNConfig(max(16, GDNConfig.choose(dv, dk).rows), 4)
     _block[(triton.cdiv(dv, c.rows), value_heads)](
-        q, k, v, beta, g, state, o, z, length, key_heads, value_heads, dk, dv,
-        c.rows, max(16, c.cols(dk)), 16, num_warps=c.warps, enable_fp_fusion=False,
+        *tokens, *ends, length, key_heads, value_heads, dk, dv, c.rows, max(16, c.cols(dk)), 16,
+        num_warps=c.warps, enable_fp_fusion=False,
     )  # fmt: skip

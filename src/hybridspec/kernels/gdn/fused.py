@@ -37,7 +37,7 @@ def silu(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _softplus(x):  # type: ignore[no-untyped-def]
+def softplus(x):  # type: ignore[no-untyped-def]
     """log(1 + e^x), without loss where e^x is small; x itself where that is all there is."""
     e = tl.exp(tl.minimum(x, 20.0))
     whole = 1.0 + e
@@ -47,7 +47,7 @@ def _softplus(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _column(raw, row, taps, C, t, channel, mask):  # type: ignore[no-untyped-def]
+def column(raw, row, taps, C, t, channel, mask):  # type: ignore[no-untyped-def]
     """Channels of token t: convolved over raw rows t to t + 3, SiLU, rounded as the model does."""
     y = channel * 0.0
     for i in tl.static_range(4):
@@ -58,7 +58,7 @@ def _column(raw, row, taps, C, t, channel, mask):  # type: ignore[no-untyped-def
 
 
 @triton.jit
-def _unit(x, size):  # type: ignore[no-untyped-def]
+def unit(x, size):  # type: ignore[no-untyped-def]
     """x at that length."""
     return x * (tl.rsqrt(tl.sum(x * x, 0) + 1e-6) * size)
 
@@ -89,14 +89,14 @@ def _fused(  # type: ignore[no-untyped-def]
     falling, shift = tl.load(rate + head), tl.load(bias + head)
     q_channel, v_channel = key_head * DK + col, 2 * KH * DK + head * DV + row
     for t in range(tl.load(length)):
-        query = _unit(_column(raw, row_stride, taps, C, t, q_channel, known), DK**-0.5)
-        key = _unit(_column(raw, row_stride, taps, C, t, KH * DK + q_channel, known), 1.0)
-        value = _column(raw, row_stride, taps, C, t, v_channel, within)
+        query = unit(column(raw, row_stride, taps, C, t, q_channel, known), DK**-0.5)
+        key = unit(column(raw, row_stride, taps, C, t, KH * DK + q_channel, known), 1.0)
+        value = column(raw, row_stride, taps, C, t, v_channel, within)
         token = raw + (t + 3) * row_stride + C
         gate = tl.load(token + head * DV + row, mask=within, other=0.0).to(tl.float32)
         beta = 1.0 / (1.0 + tl.exp(-tl.load(token + VH * DV + head).to(tl.float32)))
         a = tl.load(token + VH * DV + VH + head).to(tl.float32)
-        decay = tl.exp(falling * _softplus(a + shift))
+        decay = tl.exp(falling * softplus(a + shift))
 
         s, read = decay_and_read(s, decay, key)
         seen = tl.sum(s * query[None, :], 1)
