@@ -32,7 +32,8 @@ from hybridspec.placement import choose_context, choose_device, choose_dtype
 from hybridspec.policy.profile import Profile
 from hybridspec.profiles import find_profile
 from hybridspec.runtime.accelerate import accelerated, accelerated_drafter
-from hybridspec.runtime.round import Rounds, Sequence
+from hybridspec.runtime.launching import LAUNCHERS, Launching
+from hybridspec.runtime.round import Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
@@ -59,6 +60,7 @@ class Engine:
         max_context: int | None = None,
         profile: Profile | None = None,
         kernels: bool = True,
+        launcher: str = "host",
     ) -> None:
         """Wrap loaded models; `load` is the usual way.
 
@@ -70,8 +72,11 @@ class Engine:
             max_context: most tokens of prompt and answer together.
             profile: the pair's calibration on this device, for the systems that need one.
             kernels: on a GPU, draft and verify with kernels (`kernels/forward`), not in torch.
+            launcher: who leads from round to round: `host`, or `loop`, `switch` or `eager`, which
+                stay on the device (docs/runtime.md).
         """
         expect(isinstance(kernels, bool), "kernels", kernels, "True or False")
+        expect(launcher in LAUNCHERS, "launcher", launcher, " or ".join(LAUNCHERS))
         if kernels:
             target = accelerated(target)
             drafter = None if drafter is None else accelerated_drafter(drafter, target)
@@ -80,8 +85,10 @@ class Engine:
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.defaults = defaults or GenerationConfig(eos_token_ids=())
         self.max_context = choose_context(max_context, target.config.max_position_embeddings)
+        self._launching = Launching(launcher, target, drafter)
+        joint = True if self._launching.on_device else None
         self._state = TargetState(
-            target.config, self.max_context, device=target.device, dtype=target.dtype
+            target.config, self.max_context, device=target.device, dtype=target.dtype, joint=joint
         )
         target.set_context(self.max_context)
         self._drafter_state = None
@@ -107,6 +114,7 @@ class Engine:
         progress: bool | None = None,
         profile: str | Path | None = None,
         kernels: bool = True,
+        launcher: str = "host",
     ) -> Self:
         """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.
 
@@ -123,6 +131,7 @@ class Engine:
             profile: a calibration profile of the pair on this device (`hybridspec calibrate`); None
                 takes the embedded pair's own where it fits.
             kernels: on a GPU, draft and verify with our kernels (the default) or in plain torch.
+            launcher: who leads from round to round, as in `Engine`.
 
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
@@ -148,6 +157,7 @@ class Engine:
             max_context=max_context,
             profile=calibrated,
             kernels=kernels,
+            launcher=launcher,
         )
 
     @property
@@ -214,9 +224,10 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
-        rounds = Rounds(self.target, self.drafter, chosen)
+        rounds = self._launching.rounds(chosen, output, observed=explain or keep_drafts)
         with self._lock:
             self._check_free()
+            self._launching.halt()  # a stream that was dropped may have left the device at work
             sequence = self._sequence(params, chosen.drafts)
             sequence.explain, sequence.keep_drafts = explain, keep_drafts
             stream = Stream(rounds, sequence, ids, output, most)

@@ -108,6 +108,7 @@ class Stream:
     def _end(self) -> Piece:
         if self.finished:
             return Piece("", ())
+        self._rounds.halt()
         emission = self._output.finish()
         self._finish = emission.finish_reason
         self._pieces.append(emission.text)

@@ -56,6 +56,9 @@ class Rounds:
         if begin is not None:
             begin()
 
+    def halt(self) -> None:
+        """Nothing of an answer runs after it. What the host leads has ended when it returns."""
+
     def prefill(self, sequence: Sequence, ids: torch.Tensor) -> PassOutput:
         """Run prompt tokens [T] into the slots; logits of the last one."""
         out = self.target.prefill(ids, sequence.slot)

@@ -9,9 +9,9 @@ from toy_run import RIGHT, Toy, answer, moved
 from hybridspec.errors import HybridSpecError
 from hybridspec.kernels.accept.naive import DAMAGED, LENGTH, STOP
 from hybridspec.kernels.length.rule import Rule
-from hybridspec.runtime.device.launchers import LAUNCHERS
 from hybridspec.runtime.device.ring import ABORTED, Record
 from hybridspec.runtime.device.run import Run
+from hybridspec.runtime.launching import ON_DEVICE
 
 PLAN = (2, 0, RIGHT, 1)  # drafts that are right, round by round
 FIXED = Rule(drafts=4, length=5)
@@ -47,7 +47,7 @@ def law(tokens: list[int], plan, rule: Rule) -> list[tuple[int, int, int]]:
     return rounds
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ON_DEVICE)
 @pytest.mark.parametrize("room", range(1, 13))
 def test_every_room_around_the_block(launcher, room):
     toy = Toy(FIXED, plan=PLAN)
@@ -66,7 +66,7 @@ def test_every_room_around_the_block(launcher, room):
     assert toy.drafter.blocks == blocks
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ON_DEVICE)
 def test_plain_decoding(launcher):
     toy = Toy(Rule(drafts=0, length=1), split=False)
     run = Run(toy.round, launcher)

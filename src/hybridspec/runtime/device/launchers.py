@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, get_args
 
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.runtime.device.numbers import Numbers
 from hybridspec.runtime.device.round import Round
 from hybridspec.runtime.device.signals import arm, lose
 from hybridspec.runtime.graph import Description, Recorder, Work
-
-Launcher = Literal["loop", "switch", "eager"]
-LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
+from hybridspec.runtime.launching import Launcher
 
 
 def describe(round_: Round, most: int, launcher: Launcher) -> Description:

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 import torch
 
-from hybridspec.kernels.accept.naive import DAMAGED, GOES_ON, LENGTH, STOP
 from hybridspec.kernels.linear.config import ROWS
 
 ABORTED = 4  # a value of `done` beside those of `kernels/accept`
 FIELD = 6  # bits of a figure in a round's first word: w0, w, A, m, done, lowest first
-REASONS = {GOES_ON: "goes on", STOP: "stop id", LENGTH: "no room", DAMAGED: "damaged",
-           ABORTED: "aborted"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from hybridspec.kernels.accept.accept import Round as Verdict
 from hybridspec.kernels.accept.accept import accept
+from hybridspec.kernels.head.head import Answer
 from hybridspec.kernels.length.length import Lengths, correct, select
 from hybridspec.kernels.length.rule import Rule
 from hybridspec.kernels.sampling.sample import sample
@@ -28,6 +31,9 @@ from hybridspec.runtime.device.passes import Passes
 from hybridspec.runtime.device.ring import Ring
 from hybridspec.runtime.device.signals import emit, mark, settle
 from hybridspec.runtime.device.snapshot import Snapshot
+
+# Takes the anchor [1] int64, its position [] int32 and the answer, rows 1.. of which it overwrites.
+Replace = Callable[[Tensor, Tensor, Answer], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +55,14 @@ class Round:
 
     def __init__(
         self, plan: Plan, passes: Passes, memory: Memory, ring: Ring, *, early: bool,
-        replace: Callable[[], None] | None = None,
+        replace: Replace | None = None,
     ) -> None:  # fmt: skip
         """A round of a system.
 
         Args:
             early: launch the kernels between the passes early; the passes have their own setting.
-            replace: launches that put another proposal into `memory.answer` (rows 1..M of tokens,
-                confidence, entropy), for benchmarks with scripted drafts.
+            replace: launches that put another proposal into the drafter's answer, for benchmarks
+                with scripted drafts.
         """
         self.plan, self.passes, self.memory, self.ring = plan, passes, memory, ring
         self.target, self.drafter, self.anchor = passes.target, passes.drafter, passes.anchor
@@ -79,7 +85,7 @@ class Round:
         if self.drafter is not None:
             self.drafter.propose(scored=self.plan.scored)
         if self._replace is not None:
-            self._replace()
+            self._replace(self.anchor, numbers.position, answer)
         select(
             self.plan.rule, answer.confidence, answer.entropy, numbers.room, self._lengths,
             early=self.early,

@@ -19,7 +19,7 @@ from hybridspec.text.stop import Emission, OutputStream
 
 
 class DeviceRounds(Rounds):
-    """As `Rounds`, for a system that `runs.refusal` does not refuse, of one answer."""
+    """As `Rounds`, of one answer, for a system that `runs` do not refuse."""
 
     def __init__(self, runs: Runs, system: System) -> None:
         super().__init__(runs.target, runs.drafter, system)

@@ -16,12 +16,13 @@ from torch import Tensor
 from hybridspec.errors import HybridSpecError
 from hybridspec.kernels.accept.accept import stop_table
 from hybridspec.kernels.accept.naive import STOP
-from hybridspec.runtime.device.launchers import Launcher, describe
+from hybridspec.runtime.device.launchers import describe
 from hybridspec.runtime.device.memory import STOPS
 from hybridspec.runtime.device.ring import ABORTED, Record
 from hybridspec.runtime.device.round import Round
 from hybridspec.runtime.device.snapshot import Snapshot
 from hybridspec.runtime.graph import Eager, record
+from hybridspec.runtime.launching import Launcher
 from hybridspec.runtime.round import Sequence
 
 PAUSE = 2e-5  # seconds between two looks at the ring: far below a round, and others may run

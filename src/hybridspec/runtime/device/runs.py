@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,6 @@ import torch
 from hybridspec.kernels.length.rule import Rule
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
-from hybridspec.runtime.device.launchers import Launcher
 from hybridspec.runtime.device.memory import Memory
 from hybridspec.runtime.device.passes import Passes
 from hybridspec.runtime.device.ring import Ring
@@ -17,6 +17,7 @@ from hybridspec.runtime.device.round import Plan, Round
 from hybridspec.runtime.device.run import Run
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
+from hybridspec.runtime.launching import Launcher
 from hybridspec.runtime.round import Sequence
 from hybridspec.systems import System
 
@@ -36,11 +37,17 @@ class Runs:
     """The runs of one engine: its slots lie in the same memory for all answers."""
 
     def __init__(
-        self, target: LaunchedTarget, drafter: LaunchedDrafter | None, launcher: Launcher,
-        rounds: int | None = None,
+        self, target: LaunchedTarget, drafter: LaunchedDrafter | None, launcher: Launcher, *,
+        rounds: int | None = None, form: Callable[..., Round] = Round,
     ) -> None:  # fmt: skip
-        """rounds: rows of the ring, an even number; None is ROUNDS."""
-        self.target, self.drafter, self.launcher = target, drafter, launcher
+        """Nothing is recorded before an answer needs it.
+
+        Args:
+            rounds: rows of the ring, an even number; None is ROUNDS.
+            form: makes rounds, with the arguments of `Round`: for a benchmark that scripts drafts
+                or spoils a round on purpose.
+        """
+        self.target, self.drafter, self.launcher, self.form = target, drafter, launcher, form
         with torch.inference_mode(False):
             self.memory = Memory.empty(target.config.vocab_size, target.device)
         self.ring = Ring(rounds or ROUNDS[launcher], target.device)
@@ -48,8 +55,18 @@ class Runs:
         self._passes: dict[tuple[int, ...], Passes] = {}
         self._running: Run | None = None
 
+    def refusal(self, system: System) -> str | None:
+        """Why a system's rounds do not stay on the device, as a sentence; None if they do."""
+        if system.drafts and self.drafter is None:
+            return "The drafter's proposals do not run as kernels here."
+        try:
+            plan_of(system, self.target)
+        except ValueError as error:
+            return str(error)
+        return None
+
     def of(self, system: System, sequence: Sequence) -> Run:
-        """The run of a system that `refusal` does not refuse."""
+        """The run of a system that is not refused."""
         places = self._places(sequence)
         key = (id(system), *places)
         if key not in self._known:
@@ -69,7 +86,7 @@ class Runs:
             self._passes[places] = self._joined(sequence)
         plan = plan_of(system, self.target)
         early = self.target.early and self.launcher != "switch"
-        round_ = Round(plan, self._passes[places], self.memory, self.ring, early=early)
+        round_ = self.form(plan, self._passes[places], self.memory, self.ring, early=early)
         return Run(round_, self.launcher)
 
     def _joined(self, sequence: Sequence) -> Passes:
@@ -89,6 +106,14 @@ class Runs:
         return (drafting, slot.checkpoint.data_ptr(), *(t.data_ptr() for t in tables))
 
 
+def runs_of(target: Target, drafter: Drafter | None, launcher: Launcher) -> Runs | None:
+    """Of models whose passes are kernels; None where the target's are not. A drafter whose passes
+    are not is left out, and its systems are refused."""
+    if not isinstance(target, LaunchedTarget):
+        return None
+    return Runs(target, drafter if isinstance(drafter, LaunchedDrafter) else None, launcher)
+
+
 def plan_of(system: System, target: Target) -> Plan:
     """A system's plan.
 
@@ -99,16 +124,3 @@ def plan_of(system: System, target: Target) -> Plan:
         raise ValueError(f"No round of kernels has the GDN verifier {system.verifier}.")
     rule = Rule.of(system.policy, target.device)
     return Plan(rule, system.policy.scored, split=rule.lookahead > 0)
-
-
-def refusal(system: System, target: Target, drafter: Drafter | None) -> str | None:
-    """Why a system's rounds do not stay on the device, as a sentence; None if they do."""
-    if not isinstance(target, LaunchedTarget):
-        return "The target's verifications do not run as kernels here."
-    if system.drafts and not isinstance(drafter, LaunchedDrafter):
-        return "The drafter's proposals do not run as kernels here."
-    try:
-        plan_of(system, target)
-    except ValueError as error:
-        return str(error)
-    return None

@@ -1,0 +1,74 @@
+"""Who leads an answer from round to round: the host, or a run on the device; imports none of the
+latter where there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from hybridspec.kernels.support import installed, once
+from hybridspec.model.drafter import Drafter
+from hybridspec.model.target import Target
+from hybridspec.runtime.round import Rounds
+from hybridspec.systems import System
+from hybridspec.text.stop import OutputStream
+
+if TYPE_CHECKING:
+    from hybridspec.runtime.device.runs import Runs
+
+Launcher = Literal["loop", "switch", "eager"]  # those that stay on the device
+ON_DEVICE: tuple[Launcher, ...] = get_args(Launcher)
+LAUNCHERS = ("host", *ON_DEVICE)
+
+
+class Launching:
+    """An engine's models and the launcher that was asked for."""
+
+    def __init__(self, launcher: str, target: Target, drafter: Drafter | None) -> None:
+        """launcher: one of LAUNCHERS."""
+        self._target, self._drafter = target, drafter
+        chosen = next((known for known in ON_DEVICE if known == launcher), None)
+        self.runs = None if chosen is None else _runs(chosen, target, drafter)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether rounds of some systems stay there."""
+        return self.runs is not None
+
+    def rounds(self, system: System, output: OutputStream, *, observed: bool) -> Rounds:
+        """The rounds of an answer. Where they do not stay on the device, the reason is said once.
+
+        observed: whether rounds must tell more than their figures: explanations, drafts.
+        """
+        if self.runs is None:
+            return Rounds(self._target, self._drafter, system)
+        from hybridspec.runtime.device.memory import STOPS
+        from hybridspec.runtime.device.rounds import DeviceRounds
+
+        reason = self.runs.refusal(system)
+        if observed:
+            reason = "Explanations and kept drafts are made on the host."
+        elif len(output.stop_ids) > STOPS:
+            reason = f"More than {STOPS} stop ids are compared on the host."
+        if reason is None:
+            return DeviceRounds(self.runs, system)
+        once(f"Rounds of the system {system.name} are led by the host, which takes time. {reason}")
+        return Rounds(self._target, self._drafter, system)
+
+    def halt(self) -> None:
+        """Nothing runs on the device after it."""
+        if self.runs is not None:
+            self.runs.halt()
+
+
+def _runs(launcher: Launcher, target: Target, drafter: Drafter | None) -> Runs | None:
+    """The device's part, where the models run as kernels."""
+    reason = None if installed("triton") else "Triton is not installed"
+    if reason is None:
+        from hybridspec.runtime.device.runs import runs_of
+
+        made = runs_of(target, drafter, launcher)
+        if made is not None:
+            return made
+        reason = "the target's verifications do not run as kernels"
+    once(f"All rounds are led by the host, and not by the launcher {launcher}: {reason} here.")
+    return None
