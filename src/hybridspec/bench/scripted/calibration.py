@@ -113,14 +113,14 @@ def timed(answers: Answers, verifier: Verifier, plan: Plan) -> Samples:
     pair, block = answers.pair, answers.executor.drafter.config.block_size
     samples: Samples = defaultdict(list)
     names = [n for n in pair.parts if n[0] == SPLIT][: plan.traces]
-    every: list[Variant] = [(0, 0), *((w, block - 1) for w in range(2, block + 1))]
-    for warm in (True, False):
-        for number, name in enumerate(names[:1] if warm else names):
-            for variant in every[number:] + every[:number]:
-                pair.begin(name, answers.length)
-                answer = answers.answer(_fixed(variant, verifier), plan.timed)
-                if not warm:
-                    samples[variant].append((len(answer.rounds), answer.seconds))
+    variants: list[Variant] = [(0, 0), *((w, block - 1) for w in range(2, block + 1))]
+    systems = {variant: _fixed(variant, verifier) for variant in variants}
+    for number, name in enumerate([names[0], *names]):  # the first time warms up
+        for variant in variants[number:] + variants[:number]:
+            pair.begin(name, answers.length)
+            answer = answers.answer(systems[variant], plan.timed)
+            if number:
+                samples[variant].append((len(answer.rounds), answer.seconds))
     return dict(samples)
 
 

@@ -61,7 +61,7 @@ class Plan:
         asked = (given.context, given.answers, given.tokens, given.calibration_tokens)
         context, answers, tokens, timed = (a or u for a, u in zip(asked, usual, strict=True))
         systems = ("ar", *(name for name in given.systems if name != "ar"))
-        blocks, traces = (32, 2) if given.small else (256, len(CATEGORIES))
+        blocks, traces = (32, 2) if given.small else (256, 4)
         return cls(
             shape, RECIPES[given.routing], systems, given.categories, context, answers, tokens,
             timed, blocks, traces,

@@ -34,14 +34,14 @@ def _small() -> Shape:
     """A CPU's: wide for its vocabulary, so that tokens stay apart as those of the 35B do."""
     target = TargetConfig(
         vocab_size=520, hidden_size=384, layer_types=SIZES["35b"].target().layer_types[:8],
-        num_attention_heads=4, num_key_value_heads=2, head_dim=32, linear_num_key_heads=2,
-        linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16, num_experts=32,
-        num_experts_per_tok=4, moe_intermediate_size=24, shared_expert_intermediate_size=24,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2,
+        linear_num_value_heads=4, linear_key_head_dim=32, linear_value_head_dim=32, num_experts=32,
+        num_experts_per_tok=4, moe_intermediate_size=32, shared_expert_intermediate_size=64,
     )  # fmt: skip
     drafter = DrafterConfig(
         vocab_size=520, hidden_size=384, intermediate_size=64,
         layer_types=("sliding_attention", "full_attention"), num_attention_heads=4,
-        num_key_value_heads=2, head_dim=16, block_size=16, mask_token_id=513,
+        num_key_value_heads=2, head_dim=32, block_size=16, mask_token_id=513,
         target_layer_ids=(0, 3, 6), num_target_layers=8, sliding_window=64,
     )  # fmt: skip
     return Shape(target, drafter, {500, 502, *range(512, 520)})
