@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import torch
 from sampling_calls import sampling
+from signal_calls import run
 from torch import Tensor
 
 from hybridspec.kernels.accept.accept import Round, accept
 from hybridspec.kernels.attention import split
 from hybridspec.kernels.attention.config import Sight
+from hybridspec.kernels.attention.forms import Form
+from hybridspec.kernels.attention.forms import attention as attention_of
 from hybridspec.kernels.attention.prepare import Norms, Tables
 from hybridspec.kernels.attention.prepare import prepare as rotate
 from hybridspec.kernels.gdn import baselines, block, exact, fused
@@ -163,9 +166,11 @@ def attention(
     keys, values = empty(kv, rows, size, dtype=HALF), empty(kv, rows, size, dtype=HALF)
     norms, table = Norms(empty(size), empty(size), 1e-6), empty(rows, 1, rotated)
     at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
-    rotate(qkv, norms, Tables(table, table), keys, values, *at, q, gated=gated, ring=sight.ring)
     space = Workspace.empty(META, *split.room(heads, kv, size, rows))
-    split.attend(q, qkv if gated else None, keys, values, *at, out, space, sight=sight)
+    for form in Form:
+        if form is not Form.FOLDED or not sight.ring:
+            attention_of(qkv, norms, Tables(table, table), keys, values, *at, q, out, space,
+                         gated=gated, sight=sight, form=form)  # fmt: skip
 
 
 def ends(hidden: int, vocabulary: int, top: int) -> None:
@@ -202,6 +207,7 @@ CALLS: dict[str, Callable[[], None]] = {
     **{f"drafter {name}": lambda shape=shape: drafter(*shape) for name, shape in DRAFTER.items()},
     "ends pair": lambda: ends(320, 8192, 4),
     "ends 35b": lambda: ends(2048, 248320, 8),
+    "run": run,
     "sampling pair": lambda: sampling(8192),
     "sampling 35b": lambda: sampling(248320),
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},

@@ -35,8 +35,8 @@ DRAFTER = drafter_config(
     num_key_value_heads=1, target_layer_ids=(0, 1), sliding_window=8,
 )  # fmt: skip
 PROMPT = [5, 11, 40, 2, 7]
-GREEDY = SamplingParams(max_tokens=7)
-SEEDED = SamplingParams(max_tokens=7, temperature=0.9, top_p=0.9, seed=3)
+GREEDY = SamplingParams(max_tokens=6)
+SEEDED = SamplingParams(max_tokens=6, temperature=0.9, top_p=0.9, seed=3)
 PLAN = (2, 0, 5, 1)  # drafts that are right, round by round
 
 
@@ -139,8 +139,9 @@ def assert_equal(ours: Engine, mine: Stream, law: Engine, theirs: Stream) -> Non
 CASES = [
     ("ar", GREEDY, "loop"),
     ("static:3", SEEDED, "switch"),
-    ("static:7", GREEDY, "loop"),
-    ("length16", SEEDED, "eager"),
+    ("dflash", GREEDY, "loop"),
+    ("replayssm", SEEDED, "switch"),
+    ("static:4:block", GREEDY, "eager"),
     ("hybrid", GREEDY, "switch"),
     ("hybrid", SEEDED, "loop"),
 ]
@@ -155,3 +156,56 @@ def test_a_device_s_rounds_are_the_host_s(name, params, launcher, known, hosted)
     assert type(mine._rounds).__name__ == "DeviceRounds"
     assert_equal(ours, mine, hosted, theirs)
     assert list(mine.result().token_ids) == known[params.greedy][len(PROMPT) :]
+
+
+class Letters:
+    """A tokenizer that gives a letter a token, and its own detokenizer."""
+
+    eos_ids = ()
+
+    def detokenizer(self):
+        return self
+
+    def push(self, tokens):
+        return "".join(chr(0x100 + token) for token in tokens)
+
+    def flush(self):
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("name", "launcher"), [("static:4", "loop"), ("static:4:replay", "switch")]
+)
+def test_a_stop_string_leaves_what_the_host_leaves(name, launcher, known, hosted, monkeypatch):
+    """It ends in the middle of the second round; the device runs on to the answer's end."""
+    text = Letters().push(known[True][len(PROMPT) :])
+    params = SamplingParams(max_tokens=8, stop=(text[3:5],))
+    ours = planned(launcher)
+    for engine in (ours, hosted):
+        monkeypatch.setattr(engine, "tokenizer", Letters())
+    mine = said(ours, params, name, known[True])
+    theirs = said(hosted, params, name, known[True])
+    assert mine.result().text == text[:3]
+    assert len(mine.result().token_ids) == 5
+    assert_equal(ours, mine, hosted, theirs)
+
+
+def test_an_answer_cut_short_leaves_the_engine_as_new(known):
+    """Closed, dropped and broken, each after a round."""
+    ours = planned("eager")
+    for end in ("close", "drop", "break"):
+        ours.drafter.known, ours.drafter.calls = known[True], 0
+        stream = ours.stream([3, 9, 1], GREEDY, system="static:3")
+        pieces = [next(stream), next(stream)]
+        if end == "close":
+            stream.close()
+            assert stream.result().token_ids == sum((p.token_ids for p in pieces), ())
+            assert not ours._launching.runs.ring.words.any()
+        if end == "break":
+            stream._output.push = lambda tokens: 1 / 0
+            with pytest.raises(ZeroDivisionError):
+                next(stream)
+            assert stream.result().finish_reason == "abort"
+        del stream
+    answer = said(ours, GREEDY, "static:16", known[True]).result()
+    assert list(answer.token_ids) == known[True][len(PROMPT) :]

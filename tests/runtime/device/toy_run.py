@@ -56,6 +56,7 @@ class ToyTarget:
         logits = torch.zeros(ROWS, VOCABULARY)
         routed = SimpleNamespace(ids=torch.zeros(ROWS, 2, dtype=torch.int32))
         self.buffers = SimpleNamespace(logits=logits, routed=routed)
+        self.recurrence = SimpleNamespace(begin=lambda slot: None, committed=lambda slot, m: None)
         self.verified: list[int] = []
         self.looked = 0
         self.broken: int | None = None  # the verification whose second row has no finite logit

@@ -12,6 +12,7 @@ from hybridspec.kernels.forward.drafter import DrafterPass
 from hybridspec.kernels.forward.drafter_buffers import DrafterBuffers
 from hybridspec.kernels.forward.gdn import blocks
 from hybridspec.kernels.forward.target import TargetPass
+from hybridspec.model.gdn import Verifier
 from hybridspec.runtime.device.memory import Memory
 from hybridspec.runtime.drafter_state import DrafterSlot
 from hybridspec.runtime.launched import LaunchedTarget
@@ -31,17 +32,19 @@ class Passes(NamedTuple):
     block: int = 0
 
     @classmethod
-    def plain(cls, target: LaunchedTarget, slot: TargetSlot, memory: Memory) -> Passes:
+    def plain(
+        cls, target: LaunchedTarget, slot: TargetSlot, verifier: Verifier, memory: Memory
+    ) -> Passes:
         """Without a drafter."""
-        return cls(_target(target, slot, memory), None, memory.answer.tokens[:1])
+        return cls(_target(target, slot, verifier, memory), None, memory.answer.tokens[:1])
 
     @classmethod
     def drafting(
-        cls, target: LaunchedTarget, slot: TargetSlot, drafter: LaunchedDrafter,
-        drafter_slot: DrafterSlot, memory: Memory,
+        cls, target: LaunchedTarget, slot: TargetSlot, verifier: Verifier, memory: Memory,
+        drafter: LaunchedDrafter, drafter_slot: DrafterSlot,
     ) -> Passes:  # fmt: skip
         """With one, whose taps the slot must have."""
-        run = _target(target, slot, memory)
+        run = _target(target, slot, verifier, memory)
         own = DrafterBuffers.empty(drafter.config, drafter_slot, len(drafter.weights.head))
         buffers = replace(
             own,
@@ -54,9 +57,11 @@ class Passes(NamedTuple):
         return cls(run, drafts, buffers.tokens[:1], block)
 
 
-def _target(target: LaunchedTarget, slot: TargetSlot, memory: Memory) -> TargetPass:
+def _target(
+    target: LaunchedTarget, slot: TargetSlot, verifier: Verifier, memory: Memory
+) -> TargetPass:
     config, device, dtype = target.config, target.device, target.dtype
     parts, rows = blocks(config, device.type, dtype), slot.keys.shape[2]
     own = Buffers.empty(config, len(slot.tap_layers), parts, rows, device, dtype)
     buffers = replace(own, lengths=memory.numbers.target, tokens=memory.answer.tokens)
-    return TargetPass(target, target.weights, slot, buffers, early=target.early)
+    return TargetPass(target, target.weights, slot, buffers, early=target.early, verifier=verifier)

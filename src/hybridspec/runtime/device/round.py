@@ -22,6 +22,7 @@ from torch import Tensor
 
 from hybridspec.kernels.accept.accept import Round as Verdict
 from hybridspec.kernels.accept.accept import accept
+from hybridspec.kernels.forward.gdn import Replay
 from hybridspec.kernels.head.head import Answer
 from hybridspec.kernels.length.length import Lengths, correct, select
 from hybridspec.kernels.length.rule import Rule
@@ -139,4 +140,7 @@ class Round:
 
     def snapshot(self) -> Snapshot:
         """Memory for a copy of the state."""
-        return Snapshot(self.target.slot, self.drafter.slot if self.drafter else None)
+        own, beside = self.target.recurrence, []
+        if isinstance(own, Replay):
+            beside = [*own.ring, own.g, own.pending]
+        return Snapshot(self.target.slot, self.drafter.slot if self.drafter else None, beside)

@@ -71,7 +71,6 @@ class DeviceRounds(Rounds):
         stops_here = m == len(record.tokens) and bool(record.done)
         if emission.finish_reason is not None and not stops_here:
             self._run.rewind(m)
-        self._follow(sequence, record.tokens[:m])
         return emission, record.tokens[:m], RoundStats(record.w, record.accepted, m, record.w0)
 
     def _begun(self, sequence: Sequence, output: OutputStream, remaining: int) -> Run:
@@ -79,13 +78,6 @@ class DeviceRounds(Rounds):
         run = self._runs.of(self.system, sequence)
         run.begin(sequence, output.stop_ids, remaining)
         return run
-
-    def _follow(self, sequence: Sequence, tokens: tuple[int, ...]) -> None:
-        """What the device has done, in the host's own account."""
-        sequence.anchor = tokens[-1]
-        sequence.slot.length += len(tokens)
-        if self.drafter is not None and sequence.drafter_slot is not None:
-            sequence.drafter_slot.length += len(tokens)
 
     def _complain(self, run: Run, record: Record, sequence: Sequence) -> None:
         """Say why a round could keep nothing.

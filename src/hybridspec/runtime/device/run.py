@@ -20,6 +20,7 @@ from hybridspec.runtime.device.launchers import describe
 from hybridspec.runtime.device.memory import STOPS
 from hybridspec.runtime.device.ring import ABORTED, Record
 from hybridspec.runtime.device.round import Round
+from hybridspec.runtime.device.signals import lose
 from hybridspec.runtime.device.snapshot import Snapshot
 from hybridspec.runtime.graph import Eager, record
 from hybridspec.runtime.launching import Launcher
@@ -30,10 +31,12 @@ PAUSE = 2e-5  # seconds between two looks at the ring: far below a round, and ot
 
 @dataclass(slots=True)
 class _Slice:
-    """A launch: where its first round began, and the rounds of it that were read."""
+    """A launch: where its first round began, the tokens then pending (`TargetSlot.pending`), and
+    the rounds of it that were read."""
 
     position: int
     anchor: int
+    pending: int
     records: list[Record] = field(default_factory=list)
 
 
@@ -53,10 +56,8 @@ class Run:
         self._launch: Callable[[], None] | None = None
         self._snapshots: list[Snapshot] = []
         self._end: torch.cuda.Event | None = None
-        self._slice = _Slice(0, 0)
-        self._mends = False
         self._launched = self._read = 0
-        self._done = ABORTED
+        self._mends, self._done = False, ABORTED
 
     def begin(self, sequence: Sequence, stops: Collection[int], room: int) -> None:
         """An answer of at most `room` >= 1 tokens after the sequence's anchor. The slots hold all
@@ -66,7 +67,7 @@ class Run:
             stops: token ids that end it, at most STOPS.
         """
         self.halt()
-        sequence.slot.fold()
+        self.round.target.recurrence.begin(sequence.slot)
         place = sequence.slot.length
         if self._launch is None:
             self._launch = self._recorded(place)
@@ -78,11 +79,12 @@ class Run:
         memory.request.set(sequence.params, sequence.seed, place + 1)
         memory.stops.copy_(stop_table(list(stops), STOPS, "cpu"))
         self.round.anchor.fill_(sequence.anchor)
-        self._slice = _Slice(place, sequence.anchor)
+        self._sequence = sequence
         self._launched = self._read = self._done = 0
 
     def next(self) -> Record:
-        """The next round, as soon as it has ended. Not after one that is done.
+        """The next round, as soon as it has ended; the sequence's own numbers follow. Not after
+        one that is done.
 
         Raises:
             HybridSpecError: a launch ended without it.
@@ -102,11 +104,11 @@ class Run:
         """
         self.halt()
         self._snapshots[(self._read - 1) // self.most % 2].restore()
-        place, anchor = self._slice.position, self._slice.anchor
+        self._return(self._slice)
         *whole, last = self._slice.records
         for tokens in (*(r.tokens for r in whole), last.tokens[:kept]):
-            self._replay(place, (anchor, *tokens[:-1]))
-            place, anchor = place + len(tokens), tokens[-1]
+            self._replay((self._sequence.anchor, *tokens[:-1]))
+            self._follow(tokens)
 
     def halt(self) -> None:
         """Wait until nothing runs, which is within two rounds; the ring is as at the start."""
@@ -128,8 +130,9 @@ class Run:
             memory.numbers.set(
                 position=place, place=place, block=self.round.rows(1), room=1, done=STOP
             )
-            for work in (self.round.whole, lambda: describes(Eager())):
-                work()
+            lose(memory.numbers)  # a body of its own in a switch
+            self.round.whole()
+            describes(Eager())
             torch.cuda.synchronize(device)
             self.ring.clear()
         return record(describes, device).launch
@@ -160,17 +163,35 @@ class Run:
         return record
 
     def _note(self, record: Record) -> None:
-        if self._read % self.most == 0 and self._read:
-            begun = self._slice
-            tokens = [token for r in begun.records for token in r.tokens]
-            self._slice = _Slice(begun.position + len(tokens), tokens[-1])
+        sequence = self._sequence
+        if self._read % self.most == 0:
+            self._slice = _Slice(sequence.slot.length, sequence.anchor, sequence.slot.pending)
         self._slice.records.append(record)
         self._read += 1
         self._done = record.done
+        self._follow(record.tokens)
 
-    def _replay(self, place: int, inputs: tuple[int, ...]) -> None:
+    def _follow(self, tokens: tuple[int, ...]) -> None:
+        """What the device has done, in the host's own account."""
+        sequence, m = self._sequence, len(tokens)
+        if m:
+            sequence.anchor = tokens[-1]
+        sequence.slot.length += m
+        self.round.target.recurrence.committed(sequence.slot, m)
+        if self.round.drafter is not None and sequence.drafter_slot is not None:
+            sequence.drafter_slot.length += m
+
+    def _return(self, begun: _Slice) -> None:
+        """That account, as it was where a slice began."""
+        sequence = self._sequence
+        sequence.anchor, sequence.slot.pending = begun.anchor, begun.pending
+        sequence.slot.length = begun.position
+        if self.round.drafter is not None and sequence.drafter_slot is not None:
+            sequence.drafter_slot.length = begun.position
+
+    def _replay(self, inputs: tuple[int, ...]) -> None:
         """Run and commit these tokens."""
-        m, memory = len(inputs), self.round.memory
+        m, place, memory = len(inputs), self._sequence.slot.length, self.round.memory
         memory.numbers.set(position=place, looked=m, verified=m, kept=m, held=place, added=m)
         tokens: Tensor = memory.answer.tokens[:m]
         tokens.copy_(torch.tensor(inputs))

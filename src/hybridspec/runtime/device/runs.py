@@ -26,6 +26,9 @@ from hybridspec.systems import System
 ROUNDS = {"loop": 64, "switch": 64, "eager": 2}
 
 
+_Places = tuple[object, ...]
+
+
 class _Known(NamedTuple):
     """A system's run, and the system itself, so that no other takes its identity."""
 
@@ -51,8 +54,8 @@ class Runs:
         with torch.inference_mode(False):
             self.memory = Memory.empty(target.config.vocab_size, target.device)
         self.ring = Ring(rounds or ROUNDS[launcher], target.device)
-        self._known: dict[tuple[int, ...], _Known] = {}
-        self._passes: dict[tuple[int, ...], Passes] = {}
+        self._known: dict[tuple[int, _Places], _Known] = {}
+        self._passes: dict[_Places, Passes] = {}
         self._running: Run | None = None
 
     def refusal(self, system: System) -> str | None:
@@ -67,8 +70,8 @@ class Runs:
 
     def of(self, system: System, sequence: Sequence) -> Run:
         """The run of a system that is not refused."""
-        places = self._places(sequence)
-        key = (id(system), *places)
+        places = self._places(system, sequence)
+        key = (id(system), places)
         if key not in self._known:
             with torch.inference_mode(False):
                 self._known[key] = _Known(system, self._made(system, sequence, places))
@@ -81,29 +84,27 @@ class Runs:
             self._running.halt()
             self._running = None
 
-    def _made(self, system: System, sequence: Sequence, places: tuple[int, ...]) -> Run:
+    def _made(self, system: System, sequence: Sequence, places: _Places) -> Run:
         if places not in self._passes:
-            self._passes[places] = self._joined(sequence)
+            self._passes[places] = self._joined(system, sequence)
         plan = plan_of(system, self.target)
         early = self.target.early and self.launcher != "switch"
         round_ = self.form(plan, self._passes[places], self.memory, self.ring, early=early)
         return Run(round_, self.launcher)
 
-    def _joined(self, sequence: Sequence) -> Passes:
-        if not sequence.slot.tap_layers:
-            return Passes.plain(self.target, sequence.slot, self.memory)
+    def _joined(self, system: System, sequence: Sequence) -> Passes:
+        shared = self.target, sequence.slot, system.verifier, self.memory
+        if not system.drafts:
+            return Passes.plain(*shared)
         assert self.drafter is not None
         assert sequence.drafter_slot is not None
-        return Passes.drafting(
-            self.target, sequence.slot, self.drafter, sequence.drafter_slot, self.memory
-        )
+        return Passes.drafting(*shared, self.drafter, sequence.drafter_slot)
 
-    def _places(self, sequence: Sequence) -> tuple[int, ...]:
-        """Where everything lies that a recording has addresses of, and what it makes of it."""
-        slot = sequence.slot
+    def _places(self, system: System, sequence: Sequence) -> _Places:
+        """What passes are made for, and where everything lies that a recording has addresses of."""
         tables = [self.target.rope.cos] + ([self.drafter.rope.cos] if self.drafter else [])
-        drafting = int(bool(slot.tap_layers))
-        return (drafting, slot.checkpoint.data_ptr(), *(t.data_ptr() for t in tables))
+        addresses = [t.data_ptr() for t in (sequence.slot.checkpoint, *tables)]
+        return (system.verifier, sequence.slot.tap_layers, *addresses)
 
 
 def runs_of(target: Target, drafter: Drafter | None, launcher: Launcher) -> Runs | None:
@@ -118,9 +119,7 @@ def plan_of(system: System, target: Target) -> Plan:
     """A system's plan.
 
     Raises:
-        ValueError: it cannot be run on the device; with the reason.
+        ValueError: no kernel chooses its lengths.
     """
-    if system.verifier != "exact":
-        raise ValueError(f"No round of kernels has the GDN verifier {system.verifier}.")
     rule = Rule.of(system.policy, target.device)
     return Plan(rule, system.policy.scored, split=rule.lookahead > 0)

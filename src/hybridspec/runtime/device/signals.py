@@ -53,6 +53,7 @@ def _emit(  # type: ignore[no-untyped-def]
     SIZE: tl.constexpr, DRAFTS: tl.constexpr, WHOLE: tl.constexpr, ABORTED: tl.constexpr,
     FIELD: tl.constexpr, ROWS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    asked = tl.load(abort, volatile=True) != 0  # no kernel writes it: fetched while others end
     take_turn(EARLY)
     row = tl.arange(0, ROWS)
     first, m, room = tl.load(numbers + POSITION), tl.load(numbers + KEPT), tl.load(numbers + ROOM)
@@ -66,7 +67,6 @@ def _emit(  # type: ignore[no-untyped-def]
     tl.store(numbers + BLOCK, WHOLE if WHOLE > 0 else 1 + wanted)
 
     done, number = tl.load(numbers + DONE), tl.load(numbers + ROUNDS) + 1
-    asked = tl.load(abort, volatile=True) != 0
     done = tl.where(asked & (done == 0), ABORTED, done)
     left = tl.load(numbers + LEFT) - 1
     tl.store(numbers + DONE, done)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,12 @@ class Snapshot:
     Keys and values of earlier tokens stay where they are, and those of later ones are overwritten.
     """
 
-    def __init__(self, slot: TargetSlot, drafter_slot: DrafterSlot | None) -> None:
+    def __init__(
+        self, slot: TargetSlot, drafter_slot: DrafterSlot | None, beside: Iterable[Tensor] = ()
+    ) -> None:
+        """beside: what else rounds change."""
         history = slot.conv.shape[1] - W
-        self._live: list[Tensor] = [slot.checkpoint, slot.conv[:, :history]]
+        self._live: list[Tensor] = [slot.checkpoint, slot.conv[:, :history], *beside]
         if drafter_slot is not None:
             self._live.append(drafter_slot.ring)
         with torch.inference_mode(False):
