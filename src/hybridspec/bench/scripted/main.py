@@ -30,10 +30,11 @@ from hybridspec.bench.scripted.model import Name, Pair
 from hybridspec.bench.scripted.paper import DFLASH_AL
 from hybridspec.bench.scripted.plan import Plan
 from hybridspec.bench.scripted.runs import Runs
-from hybridspec.bench.scripted.tables import figures, table
+from hybridspec.bench.scripted.tables import Gain, Rows, figures, table
 from hybridspec.bench.scripted.thinning import Thinned
-from hybridspec.bench.scripted.traces import Traces
+from hybridspec.bench.scripted.traces import Fit, Traces
 from hybridspec.bench.scripted.verb import NAME
+from hybridspec.policy.profile import Profile
 from hybridspec.systems import parse_system
 
 SCHEMA = "hybridspec.bench.scripted/1"
@@ -52,35 +53,62 @@ def run(given: argparse.Namespace, make: MakeExecutor = HostExecutor) -> int:
         HybridSpecError: options, traces or a runtime that cannot be used, or a check that fails.
     """
     plan, traces = Plan.of(given), Traces.load(given.traces)
-    pair = _built(plan, {
-        (split, category): t for split, positions in plan.positions.items()
-        for category, t in traces.of(given.pair, split, positions).items()
-    }, given.seed)  # fmt: skip
+    pair = _built(plan, _named(plan, traces, given.pair), given.seed)
     routing = _looked_at(plan, pair)
     executor = make(pair, plan.capacity)
     answers = Answers(pair, executor, plan.capacity)
-    with _told("Calibrated"):
-        answers.prompt(0, plan.context)
-        experts = with_experts(routing.experts)
-        profile = calibrate(answers, traces.fits[given.pair], experts, plan)
+    profile = _calibrated(plan, answers, traces.fits[given.pair], routing)
     block = plan.shape.drafter.block_size
     runs = Runs(answers, [parse_system(name, block, profile) for name in plan.systems])
     control = runs.control()
     _say(f"The checks see a wrong commit: {control}\n")
     with _told("Answered"):
         rows = runs.all(plan.categories, plan.answers, plan.tokens)
-    found = figures(rows)
-    _say(f"\n{table(found)}\n\nAll tokens are the known ones, all states those of ar.\n")
-    document = {
-        "schema": SCHEMA, "machine": machine(pair.target.device), "code": code(),
-        "run": circumstances(), "executor": executor.name, "pair": given.pair,
-        "routing": given.routing, "recipe": asdict(plan.recipe), "facts": asdict(Facts.of(routing)),
-        "shape": asdict(plan.shape.target), "context": plan.context, "tokens": plan.tokens,
-        "answers": plan.answers, "traces": _described(pair, given.pair), "systems": found,
-        "memory": _memory(answers), "control": control, "profile": asdict(profile),
+    about = {
+        "executor": executor.name, "pair": given.pair, "routing": given.routing,
+        "control": control, "memory": _memory(answers), "profile": asdict(profile),
+        "traces": _described(pair, given.pair),
     }  # fmt: skip
-    _write(given.out, document)
+    _write(given.out, _document(plan, pair) | _reported(rows, Facts.of(routing)) | about)
     return 0
+
+
+def _named(plan: Plan, traces: Traces, published: str) -> dict[Name, Thinned]:
+    """Every split's categories at the published acceptance."""
+    return {
+        (split, category): thin
+        for split, positions in plan.positions.items()
+        for category, thin in traces.of(published, split, positions).items()
+    }
+
+
+def _document(plan: Plan, pair: Pair) -> dict[str, Any]:
+    """What ran, and on what."""
+    return {
+        "schema": SCHEMA, "machine": machine(pair.target.device), "code": code(),
+        "run": circumstances(), "recipe": asdict(plan.recipe), "shape": asdict(plan.shape.target),
+        "context": plan.context, "tokens": plan.tokens, "answers": plan.answers,
+    }  # fmt: skip
+
+
+def _reported(rows: Rows, facts: Facts) -> dict[str, Any]:
+    """The figures, printed.
+
+    What equation 6 brings is left out where routing is not as in text, or not both systems ran.
+    """
+    found, gain = figures(rows), None
+    _say(f"\n{table(found)}\n\nAll tokens are the known ones, all states those of ar.\n")
+    if facts.like_text and {"hybridspec", "nominal-only"} <= rows.keys():
+        gain = Gain.of(rows["hybridspec"], rows["nominal-only"])
+        _say(f"{gain.line()}\n")
+    correction = None if gain is None else asdict(gain)
+    return {"facts": asdict(facts), "systems": found, "correction": correction}
+
+
+def _calibrated(plan: Plan, answers: Answers, fit: Fit, routing: Routing) -> Profile:
+    with _told("Calibrated"):
+        answers.prompt(0, plan.context)
+        return calibrate(answers, fit, with_experts(routing.experts), plan)
 
 
 def _built(plan: Plan, named: dict[Name, Thinned], seed: int) -> Pair:
