@@ -1,6 +1,6 @@
 # make test   installs what the tests need into the active environment and runs them (the README's second command)
 # make check  lint, format and types
-# make test-gpu, make bench-gpu  on a machine with a GPU
+# make test-gpu, make bench-gpu, make sanitize-gpu  on a machine with a GPU
 # make test-full  the heavy suites; needs DATA=folder with prompts_60x11.jsonl
 PYTHON ?= python3
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check
@@ -8,7 +8,9 @@ DATA ?= $(HYBRIDSPEC_DATA)
 # One thread a worker: two workers on two cores would otherwise wait for each other in every product.
 PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest
 
-.PHONY: install-dev test test-full test-gpu bench-gpu check format bench
+SANITIZER ?= compute-sanitizer
+
+.PHONY: install-dev test test-full test-gpu bench-gpu sanitize-gpu check format bench
 
 install-dev:
 	$(PIP) -c constraints.txt -e ".[dev]"
@@ -28,6 +30,17 @@ test-gpu:
 # Checks and times every kernel and the whole pass; PEERS=folder with SGLang's, see docs/kernels.md.
 bench-gpu:
 	PYTHONPATH=src $(PYTHON) -m hybridspec.kernels.bench --out benchmarks/local $(if $(PEERS),--peers "$(PEERS)")
+
+# Every kernel once under each tool, a minute each. SANITIZER=PATH where it is not on the PATH. Without
+# the allocator's cache every tensor is an allocation of its own, whose end is seen.
+sanitize-gpu:
+	@command -v "$(SANITIZER)" > /dev/null || \
+		{ echo "$(SANITIZER) is not here: it comes with the CUDA toolkit. SANITIZER=PATH names it."; exit 1; }
+	@failed=0; for tool in memcheck racecheck; do \
+		echo "$$tool:"; \
+		PYTHONPATH=src PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$(SANITIZER)" --tool $$tool --print-limit 20 \
+			--error-exitcode 9 $(PYTHON) -m hybridspec.kernels.bench.once --seconds 60 || failed=1; \
+	done; exit $$failed
 
 check: install-dev
 	$(PYTHON) -m ruff check
