@@ -70,8 +70,9 @@ def test_half_columns_are_rounded_where_exact_rounds_them(device):
     )
     length = torch.tensor(16, dtype=torch.int32, device=device)
     fused.verify(c.raw, c.gates, c.state, *exact, length)
-    assert torch.equal(made.k, exact.k)
     assert torch.equal(made.alpha, exact.alpha)
+    # sums of squares in another order; a key is rounded before it is divided by its length
+    assert distance(made.k.double().cpu(), exact.k.double().cpu()) < 1e-6
     assert distance(made.z.double().cpu(), exact.z.double().cpu()) < OUTPUTS
     # outputs are rounded to half numbers, some of them the other way
     assert distance(made.gated.double().cpu(), exact.gated.double().cpu()) < 1e-3
