@@ -25,7 +25,7 @@ test-full: install-dev
 # Installs nothing: a GPU machine has its own torch.
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/gpu
-	PYTHONPATH=src $(PYTHON) -m pytest tests/kernels --ignore tests/kernels/test_offline.py
+	PYTHONPATH=src $(PYTHON) -m pytest -m "not full" tests/kernels --ignore tests/kernels/test_offline.py
 
 # Checks and times every kernel and the whole pass; PEERS=folder with SGLang's, see docs/kernels.md.
 bench-gpu:
