@@ -75,8 +75,11 @@ class Runs:
         if key not in self._known:
             with torch.inference_mode(False):
                 self._known[key] = _Known(system, self._made(system, sequence, places))
-        self._running = self._known[key].run
-        return self._running
+        run = self._known[key].run
+        if self._running is not run:
+            self.halt()
+        self._running = run
+        return run
 
     def halt(self) -> None:
         """Wait until nothing runs on the sequence's memory."""
