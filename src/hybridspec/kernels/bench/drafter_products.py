@@ -52,8 +52,8 @@ def time_mlp(s: Setting, both: int, k: int) -> None:
     for c in s.cuts(DOWN) or DOWN[:1]:
         calls = [partial(product, h, w, x, x, after, space, c, **s.options) for w in downs]
         s.timed("drafter's down", c, calls, downs[0].nbytes)
-    for each, alone in ((1, False), (1, True), (2, False)):
-        launch = Launch(s.early, each, alone)
+    for each in (1, 2):
+        launch = Launch(s.early, each)
         if dense.serves(ups[0]):
             up = partial(dense.up_product, launch=launch)
             calls = [partial(up, after.normed, EPS, w, h, rows) for w in ups]
@@ -66,7 +66,7 @@ def time_mlp(s: Setting, both: int, k: int) -> None:
 
 def time_joint(s: Setting, heights: dict[str, int]) -> None:
     """Joint projection of a layer, and the context's keys and values of all layers."""
-    after, rows, launch = left(s), s.scalar(16), Launch(s.early, alone=True)
+    after, rows, launch = left(s), s.scalar(16), Launch(s.early)
     for name, n in heights.items():
         weights, y = many(s, n, s.shape.hidden), s.empty(16, n)
         if dense.serves(weights[0]):

@@ -22,23 +22,19 @@ NAMES = ("joint", "router", "head", "out", "up", "down")
 
 class Way(NamedTuple):
     """carveout: as `cuda.CARVEOUT`. late: kernels that do not start early. twice: two blocks a
-    multiprocessor. alone: see `Launch`. gdn: whether it is early."""
+    multiprocessor. gdn: whether it is early."""
 
     carveout: int = 60
     late: str = ""
     twice: str = ""
-    alone: str = ""
     gdn: bool = True
 
     def launches(self, *, early: bool) -> dict[str, Launch]:
         """Of the kernels by name."""
         return {
-            n: Launch(
-                early and n not in self.late.split(), 2 if n in self.twice.split() else 1,
-                n in self.alone.split(),
-            )
+            n: Launch(early and n not in self.late.split(), 2 if n in self.twice.split() else 1)
             for n in NAMES
-        }  # fmt: skip
+        }
 
 
 EVERY = " ".join(NAMES)
@@ -50,7 +46,6 @@ WAYS = {
     "all early": Way(),
     "all early, 70": Way(70),
     "all early, head twice": Way(twice="head"),
-    "up and joint alone": Way(alone="up joint"),
     "up late": Way(late="up"),
     "up late, head twice, 57": Way(57, late="up", twice="head"),
     "up and joint twice": Way(twice="up joint head"),
