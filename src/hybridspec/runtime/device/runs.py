@@ -15,6 +15,7 @@ from hybridspec.runtime.device.passes import Passes
 from hybridspec.runtime.device.ring import Ring
 from hybridspec.runtime.device.round import Plan, Round
 from hybridspec.runtime.device.run import Run
+from hybridspec.runtime.graph.executable import unable
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
 from hybridspec.runtime.launching import Launcher
@@ -22,9 +23,9 @@ from hybridspec.runtime.round import Sequence
 from hybridspec.systems import System
 
 # Rows of the ring, twice a launch's rounds. 32 rounds are about 0.1 s, and no host is late by that.
-# An eager launch runs while it is called: with one round each, tokens still come round by round.
-ROUNDS = {"loop": 64, "switch": 64, "eager": 2}
-
+ROUNDS = 64
+# Where the host leads the loop, a launch returns with its last round: tokens still come one by one.
+LED = 2
 
 _Places = tuple[object, ...]
 
@@ -46,14 +47,14 @@ class Runs:
         """Nothing is recorded before an answer needs it.
 
         Args:
-            rounds: rows of the ring, an even number; None is ROUNDS.
+            rounds: rows of the ring, an even number; by default ROUNDS or LED.
             form: makes rounds, with the arguments of `Round`: for a benchmark that scripts drafts
                 or spoils a round on purpose.
         """
         self.target, self.drafter, self.launcher, self.form = target, drafter, launcher, form
         with torch.inference_mode(False):
             self.memory = Memory.empty(target.config.vocab_size, target.device)
-        self.ring = Ring(rounds or ROUNDS[launcher], target.device)
+        self.ring = Ring(rounds or _rows(launcher, target.device), target.device)
         self._known: dict[tuple[int, _Places], _Known] = {}
         self._passes: dict[_Places, Passes] = {}
         self._running: Run | None = None
@@ -108,6 +109,11 @@ class Runs:
         tables = [self.target.rope.cos] + ([self.drafter.rope.cos] if self.drafter else [])
         addresses = [t.data_ptr() for t in (sequence.slot.checkpoint, *tables)]
         return (system.verifier, sequence.slot.tap_layers, *addresses)
+
+
+def _rows(launcher: Launcher, device: torch.device) -> int:
+    led = launcher == "eager" or device.type != "cuda" or unable() is not None
+    return LED if led else ROUNDS
 
 
 def runs_of(target: Target, drafter: Drafter | None, launcher: Launcher) -> Runs | None:
