@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -167,10 +168,10 @@ def attention(
     norms, table = Norms(empty(size), empty(size), 1e-6), empty(rows, 1, rotated)
     at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
     space = Workspace.empty(META, *split.room(heads, kv, size, rows))
-    for form in Form:
+    for form, early in itertools.product(Form, (False, True)):
         if form is not Form.FOLDED or not sight.ring:
             attention_of(qkv, norms, Tables(table, table), keys, values, *at, q, out, space,
-                         gated=gated, sight=sight, form=form)  # fmt: skip
+                         gated=gated, sight=sight, form=form, early=early)  # fmt: skip
 
 
 def ends(hidden: int, vocabulary: int, top: int) -> None:

@@ -7,15 +7,17 @@ from typing import NamedTuple
 import torch
 
 from hybridspec.kernels.attention import naive
-from hybridspec.kernels.attention.config import PAST, AttentionConfig, Sight
-from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
-from hybridspec.kernels.attention.split import attend, room
+from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
+from hybridspec.kernels.attention.forms import Form, attention
+from hybridspec.kernels.attention.prepare import Norms, Tables
+from hybridspec.kernels.attention.split import room
 from hybridspec.kernels.last import Workspace
 from hybridspec.model.layers import Rope
 
 EPS, NAN, GUARD = 1e-6, float("nan"), 7.0
 # Splits of 16 and 32 rows in groups of two: several splits, groups and tiles at small sizes.
 CUT = AttentionConfig(16, 16, group=2, ladder=((0, 16), (32, 32)))
+COMBINE = CombineConfig(16, 2)  # several programs a head, several steps
 TOLERANCE = 2e-6  # fp32: norms, rotations and sums of at most 200 products, each rounded to 6e-8
 
 
@@ -77,9 +79,10 @@ def guarded(*shape: int, device) -> tuple[torch.Tensor, torch.Tensor]:
 
 def serve(
     c: Case, cache: Cache, position: int, qkv: torch.Tensor, sight: Sight = PAST,
-    config: AttentionConfig | None = CUT,
+    config: AttentionConfig | None = CUT, form: Form = Form.JOINED,
+    own: CombineConfig | None = COMBINE,
 ) -> torch.Tensor:  # fmt: skip
-    """Both kernels on a round of tokens [w, R]: outputs [w, H D]. The cache takes their keys."""
+    """A round of tokens [w, R]: outputs [w, H D]. The cache takes their keys."""
     heads, kv, size, _, gated = c.size
     device, w, rows = qkv.device, len(qkv), cache.keys.shape[1]
     joint = torch.full((16, qkv.shape[1] + 5), NAN, device=device)
@@ -87,12 +90,11 @@ def serve(
     q, all_q = guarded(16, heads, size, device=device)
     out, all_out = guarded(16, heads * size, device=device)
     at = scalar(position, device), scalar(w, device)
-    prepare(joint[:, :-5], c.norms, c.rope, *cache, *at, q, gated=gated, ring=sight.ring)
-    assert q[w:].isnan().all()
     space = Workspace.empty(device, *room(heads, kv, size, rows, config))
     space.parts.fill_(NAN)
-    gate = joint[:, :-5] if gated else None
-    attend(q, gate, *cache, *at, out, space, config, sight=sight)
+    attention(joint[:, :-5], c.norms, c.rope, *cache, *at, q, out, space, config, own,
+              gated=gated, sight=sight, form=form)  # fmt: skip
+    assert q[w:].isnan().all()
     assert not space.arrived.any()
     assert not out[w:].any()
     for whole in (all_q, all_out):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.sizes import power
@@ -31,7 +31,8 @@ PAST = Sight()  # the target's: all positions up to its own
 @dataclass(frozen=True, slots=True)
 class AttentionConfig:
     """tile: of query rows times heads, the M of the products. keys: in one step. group: splits
-    whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options.
+    whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options;
+    registers: most of a thread of a kernel launched early, 0: as the compiler likes.
 
     All rungs of the ladder begin at multiples of the rows of a split before them, and all splits
     are multiples of `keys`.
@@ -43,6 +44,7 @@ class AttentionConfig:
     stages: int = 2
     group: int = 16
     ladder: tuple[tuple[int, int], ...] = LADDER
+    registers: int = 0
 
     @classmethod
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
@@ -54,6 +56,18 @@ class AttentionConfig:
         under way stay below the 99 KiB of a program on small cards.
         """
         return cls(max(16, power(heads // kv)), 32 if size > 64 else 64)
+
+    @classmethod
+    def fold(cls, heads: int, kv: int, size: int) -> AttentionConfig:
+        """The same cut for `attend_rows`, whose next step waits in registers: with 128 a thread,
+        8 warps let a second program, or one of the kernel before, share the multiprocessor."""
+        c = cls.choose(heads, kv, size)
+        return replace(c, warps=8, registers=128) if size > 128 else c
+
+    def options(self, early: bool) -> dict[str, int]:
+        """For Triton's launcher, but for stages."""
+        limit = {"maxnreg": self.registers} if early and self.registers else {}
+        return {"num_warps": self.warps} | limit
 
     def rungs(self) -> tuple[tuple[int, int, int], ...]:
         """Of every rung: the first split, the row it begins at, and rows a split."""
@@ -68,6 +82,19 @@ class AttentionConfig:
         """How many splits have the first `rows` rows of a cache."""
         first, begin, size = next(r for r in reversed(self.rungs()) if r[1] < max(1, rows))
         return first + -(-(rows - begin) // size)
+
+
+@dataclass(frozen=True, slots=True)
+class CombineConfig:
+    """cols: columns of a head in one program. parts: read at a time. Then Triton's warps.
+
+    32 columns are a line of memory. 32 parts of them are 4 KiB under way a program: at a length of
+    one, 16 heads of 256 columns have 128 programs and half a MiB under way.
+    """
+
+    cols: int = 32
+    parts: int = 32
+    warps: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,23 +36,43 @@ class Tables(NamedTuple):
 
 
 @triton.jit
-def _turned(  # type: ignore[no-untyped-def]
-    x, factor, eps, cos, sin, at, real, D: tl.constexpr, R: tl.constexpr, COLS: tl.constexpr
-):  # fmt: skip
-    """A head's rows, normed and rotated, fp32 but rounded after the norm. x: [MINE, 1] pointers to
-    rows; at: their positions."""
+def read_rows(x, real, D: tl.constexpr, R: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Rows of heads [rows, COLS], and the partner of every value that turns; 0 where not real. x:
+    [rows, 1] pointers to them."""
     col = tl.arange(0, COLS)[None, :]
-    known, turning = real[:, None] & (col < D), real[:, None] & (col < R)
     partner = tl.where(col < R // 2, col + R // 2, col - R // 2)
-    a = tl.load(x + col, mask=known, other=0.0).to(tl.float32)
-    b = tl.load(x + partner, mask=turning, other=0.0).to(tl.float32)
-    scale = tl.rsqrt(tl.sum(a * a, 1) / D + eps)[:, None]
-    dtype = x.dtype.element_ty
-    a = (a * scale * tl.load(factor + col, mask=col < D, other=0.0)).to(dtype).to(tl.float32)
-    b = (b * scale * tl.load(factor + partner, mask=col < R, other=0.0)).to(dtype).to(tl.float32)
+    a = tl.load(x + col, mask=real[:, None] & (col < D), other=0.0)
+    return a, tl.load(x + partner, mask=real[:, None] & (col < R), other=0.0)
+
+
+@triton.jit
+def turned(  # type: ignore[no-untyped-def]
+    a, b, factor, eps, cos, sin, at, real, D: tl.constexpr, R: tl.constexpr
+):  # fmt: skip
+    """Rows normed and rotated, fp32 but rounded after the norm. a, b: of `read_rows`; at: their
+    positions."""
+    # factors as wide as the rows: a row of them would lie across other threads
+    col = tl.arange(0, a.shape[1])[None, :] + tl.zeros_like(a).to(tl.int32)
+    partner = tl.where(col < R // 2, col + R // 2, col - R // 2)
+    turning = real[:, None] & (col < R)
+    own = tl.load(factor + col, mask=col < D, other=0.0)
+    its = tl.load(factor + partner, mask=col < R, other=0.0)
     c = tl.load(cos + at[:, None] * R + col, mask=turning, other=1.0)
     s = tl.load(sin + at[:, None] * R + col, mask=turning, other=0.0)
-    return tl.fma(b, s, a * c)
+    x, y = a.to(tl.float32), b.to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, 1) / D + eps)[:, None]
+    x = (x * scale * own).to(a.dtype).to(tl.float32)
+    y = (y * scale * its).to(a.dtype).to(tl.float32)
+    return tl.fma(y, s, x * c)
+
+
+@triton.jit
+def marked(y, v):  # type: ignore[no-untyped-def]
+    """Keys and values [rows, COLS] to keep. A value that is not finite must reach those alone who
+    see it, but 0 x NaN is NaN: it is left as 0, and its key says NaN."""
+    fine = tl.abs(v.to(tl.float32)) < float("inf")
+    y = tl.where(tl.min(fine.to(tl.int32), 1)[:, None] > 0, y, float("nan"))
+    return y, tl.where(fine, v, 0.0)
 
 
 @triton.jit
@@ -70,19 +90,17 @@ def _prepare(  # type: ignore[no-untyped-def]
     known = real[:, None] & (col < D)
     row = qkv + (t * qkv_row)[:, None]
     if head < H:
-        y = _turned(row + head * STEP, q_factor, eps, cos, sin, at, real, D, R, COLS)
+        a, b = read_rows(row + head * STEP, real, D, R, COLS)
+        y = turned(a, b, q_factor, eps, cos, sin, at, real, D, R)
         own = q + (t * H + head)[:, None] * D + col
         tl.store(own, y.to(q.dtype.element_ty), mask=known)
     else:
         kv, layer = head - H, (head - H) // KV
         k = row + H * STEP + kv * D
-        y = _turned(k, k_factor + layer * D, eps, cos, sin, at, real, D, R, COLS)
+        a, b = read_rows(k, real, D, R, COLS)
         v = tl.load(k + LAYERS * KV * D + col, mask=known, other=0.0)
-        # A value that is not finite must reach those alone who see it, but 0 x NaN is NaN: it is
-        # left as 0, and its key says NaN.
-        fine = tl.abs(v.to(tl.float32)) < float("inf")
-        y = tl.where(tl.min(fine.to(tl.int32), 1)[:, None] > 0, y, float("nan"))
-        v = tl.where(fine, v, 0.0)
+        y = turned(a, b, k_factor + layer * D, eps, cos, sin, at, real, D, R)
+        y, v = marked(y, v)
         if RING > 0:
             at = at % RING
         to = layer.to(tl.int64) * layer_stride + (kv % KV).to(tl.int64) * head_stride

@@ -2,9 +2,10 @@
 
 A program goes through one split of one key head's rows for one tile of queries (some rows, with all
 the heads that share the key head) and leaves a part: sums, and the softmax's maximum and total. The
-last of a group of splits adds the group's parts in order, the last group those of the groups, and
-stores the result, gated. Splits lie at fixed rows of the cache, and what a row does not see adds
-exactly 0 to it; so its bits depend neither on the number of rows nor on how they came in rounds.
+parts are left for `combine`, or else the last of a group of splits adds the group's in order, the
+last group those of the groups, and stores the result, gated. Splits lie at fixed rows of the cache,
+and what a row does not see adds exactly 0 to it; so its bits depend neither on the number of rows
+nor on how they came in rounds.
 """
 
 from __future__ import annotations
@@ -16,32 +17,13 @@ import triton.language as tl
 from torch import Tensor
 
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight
+from hybridspec.kernels.attention.ladder import count_of, start_of
 from hybridspec.kernels.attention.parts import finish, finite, leave, merge
 from hybridspec.kernels.early import options, take_turn
 from hybridspec.kernels.last import Workspace, is_last
 from hybridspec.kernels.sizes import power
 
 CHUNK = 16  # rows of a tile that are added at a time, in registers
-
-
-@triton.jit
-def _count(rows, RUNGS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """How many splits begin before this row."""
-    count = rows * 0
-    for i in tl.static_range(len(RUNGS)):
-        past = rows - RUNGS[i][1]
-        count = tl.where(past > 0, RUNGS[i][0] + tl.cdiv(past, RUNGS[i][2]), count)
-    return count
-
-
-@triton.jit
-def _start(split, RUNGS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The first row of a split."""
-    start = split * 0
-    for i in tl.static_range(len(RUNGS)):
-        past = split - RUNGS[i][0]
-        start = tl.where(past >= 0, RUNGS[i][1] + past * RUNGS[i][2], start)
-    return start
 
 
 @triton.jit
@@ -87,10 +69,10 @@ def _walk(  # type: ignore[no-untyped-def]
 def _attend(  # type: ignore[no-untyped-def]
     q, gate, gate_row, keys, values, head_stride, position, length, out, parts, arrived, scale,
     H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, RING: tl.constexpr, WINDOW: tl.constexpr,
-    CAUSAL: tl.constexpr, GATED: tl.constexpr, RUNGS: tl.constexpr, SPLITS: tl.constexpr,
-    GROUP: tl.constexpr, GROUPS: tl.constexpr, COUNT: tl.constexpr, M: tl.constexpr,
-    SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr, COLS: tl.constexpr,
-    CHUNK: tl.constexpr, EARLY: tl.constexpr,
+    CAUSAL: tl.constexpr, GATED: tl.constexpr, ADDS: tl.constexpr, RUNGS: tl.constexpr,
+    SPLITS: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, COUNT: tl.constexpr,
+    M: tl.constexpr, SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr,
+    COLS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     tile, kv, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, w = tl.load(position), tl.load(length)
@@ -99,7 +81,7 @@ def _attend(  # type: ignore[no-untyped-def]
     if RING > 0:
         held = tl.minimum(end, RING)
     take_turn(EARLY)
-    count = _count(held, RUNGS)
+    count = count_of(held, RUNGS)
     mine = w - tile * (M // SHARED)  # rows of this tile and of those behind it
     one = kv * TILES + tile
     slot = one * (SPLITS + GROUPS)
@@ -111,27 +93,28 @@ def _attend(  # type: ignore[no-untyped-def]
             t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
             valid = (m // SHARED < rows) & (m % SHARED < H // KV)
             at = kv.to(tl.int64) * head_stride
-            start = _start(split, RUNGS)
-            stop = tl.minimum(_start(split + 1, RUNGS), held)
+            start = start_of(split, RUNGS)
+            stop = tl.minimum(start_of(split + 1, RUNGS), held)
             top, total, acc = _walk(
                 q, keys + at, values + at, t, head, valid, first, end, start, stop, held, scale,
                 H, D, RING, WINDOW, CAUSAL, M, KEYS, COLS,
             )  # fmt: skip
             leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
-            group, groups = split // GROUP, tl.cdiv(count, GROUP)
-            base, members = slot + group * GROUP, tl.minimum(GROUP, count - group * GROUP)
-            counters = arrived + one * (GROUPS + 1)
-            last = is_last(counters + group, members)
-            if last & (groups > 1):
-                to = slot + SPLITS + group
-                merge(parts, stats, base, members, to, rows,
-                      H, KV, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
-                last = is_last(counters + GROUPS, groups)
-                base, members = slot + SPLITS, groups
-            if last:
-                finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
-                        H, KV, D, GATED, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
-    elif split == 0:
+            if ADDS:
+                group, groups = split // GROUP, tl.cdiv(count, GROUP)
+                base, members = slot + group * GROUP, tl.minimum(GROUP, count - group * GROUP)
+                counters = arrived + one * (GROUPS + 1)
+                last = is_last(counters + group, members)
+                if last & (groups > 1):
+                    to = slot + SPLITS + group
+                    merge(parts, stats, base, members, to, rows,
+                          H, KV, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
+                    last = is_last(counters + GROUPS, groups)
+                    base, members = slot + SPLITS, groups
+                if last:
+                    finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
+                           H, KV, D, GATED, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
+    elif ADDS and split == 0:
         m = tl.arange(0, M)
         to = out + ((tile * (M // SHARED) + m // SHARED) * H + kv * (H // KV) + m % SHARED) * D
         col = tl.arange(0, COLS)[None, :]
@@ -141,7 +124,7 @@ def _attend(  # type: ignore[no-untyped-def]
 
 def attend(
     q: Tensor, gate: Tensor | None, keys: Tensor, values: Tensor, position: Tensor, length: Tensor,
-    out: Tensor, workspace: Workspace, config: AttentionConfig | None = None, *,
+    out: Tensor | None, workspace: Workspace, config: AttentionConfig | None = None, *,
     sight: Sight = PAST, early: bool = False,
 ) -> None:  # fmt: skip
     """Attention of `length` rows over a cache that already holds their own keys.
@@ -152,7 +135,8 @@ def attend(
             [H, 2 D]; rows may lie apart. None: no gate.
         keys, values: [KV, rows, D], alike; key heads may lie apart.
         position, length: [] int32 on the device, P and w <= 16.
-        out: [16, H D], written: rows beyond the length are 0.
+        out: [16, H D], written: rows beyond the length are 0. None: parts are left in the
+            workspace for `combine`, and there is no need of the gate.
         workspace: of at least `room`.
         sight: what a row sees.
         early: as in `kernels/early.py`; position and length must then not be what the kernel just
@@ -168,10 +152,10 @@ def attend(
     _attend[(cut.tiles, kv, cut.splits)](
         q, gate, 0 if gate is None else gate.stride(0), keys, values, keys.stride(0), position,
         length, out, *workspace, size**-0.5 * math.log2(math.e), heads, kv, size,
-        rows if sight.ring else 0, sight.window, sight.causal, gate is not None, c.rungs(),
-        cut.splits, c.group, cut.groups, power(max(c.group, cut.groups)), cut.tile, cut.shared,
-        cut.tiles, c.keys, cut.cols, CHUNK, early,
-        num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),
+        rows if sight.ring else 0, sight.window, sight.causal, gate is not None, out is not None,
+        c.rungs(), cut.splits, c.group, cut.groups, power(max(c.group, cut.groups)), cut.tile,
+        cut.shared, cut.tiles, c.keys, cut.cols, CHUNK, early,
+        num_stages=c.stages, enable_fp_fusion=False, **c.options(early), **options(early),
     )  # fmt: skip
 
 

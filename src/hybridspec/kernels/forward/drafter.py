@@ -10,8 +10,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from hybridspec.kernels.attention.config import Sight
+from hybridspec.kernels.attention.forms import Form, attention
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
-from hybridspec.kernels.attention.split import attend
 from hybridspec.kernels.forward.drafter_buffers import DrafterBuffers
 from hybridspec.kernels.forward.drafter_weights import DrafterWeights, DraftLayer
 from hybridspec.kernels.forward.products import Products
@@ -19,6 +19,8 @@ from hybridspec.kernels.head.head import head
 from hybridspec.kernels.linear.norm import Next, embed
 from hybridspec.model.drafter import Drafter
 from hybridspec.runtime.drafter_state import DrafterSlot
+
+FORM = Form.JOINED  # how a layer's attention is launched; a ring's cannot be FOLDED
 
 
 class DrafterPass:
@@ -69,10 +71,8 @@ class DrafterPass:
         b, sight, (keys, values) = self.buffers, self.sights[i], self.caches[i]
         position, block = b.lengths.position, b.lengths.block
         self.products.normed("joint", layer.w_in, b.qkv, block)
-        prepare(b.qkv, layer.qk, self.tables, keys, values, position, block, b.q, ring=sight.ring,
-                early=self.early)  # fmt: skip
-        attend(b.q, None, keys, values, position, block, b.attended, b.space, sight=sight,
-               early=self.early)  # fmt: skip
+        attention(b.qkv, layer.qk, self.tables, keys, values, position, block, b.q, b.attended,
+                  b.space, sight=sight, form=FORM, early=self.early)  # fmt: skip
         after = Next(layer.before_mlp, b.normed)
         self.products.added("out", b.attended, layer.w_out, b.x, b.x, after, block)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from hybridspec.kernels.attention.prepare import Tables, prepare
-from hybridspec.kernels.attention.split import attend
+from hybridspec.kernels.attention.forms import Form, attention
+from hybridspec.kernels.attention.prepare import Tables
 from hybridspec.kernels.forward.buffers import Buffers
 from hybridspec.kernels.forward.gdn import recurrence
 from hybridspec.kernels.forward.steps import Steps
@@ -19,6 +19,8 @@ from hybridspec.kernels.linear.norm import Next, embed
 from hybridspec.model.gdn import Verifier
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot
+
+FORM = Form.JOINED  # how an attention layer is launched
 
 
 class TargetPass:
@@ -97,9 +99,8 @@ class TargetPass:
         keys, values = self.slot.keys[place], self.slot.values[place]
         assert layer.qk is not None
         self.steps.normed("joint", layer.w_in, b.qkv, length)
-        prepare(b.qkv, layer.qk, self.tables, keys, values, position, length, b.q, gated=True,
-                early=self.early)  # fmt: skip
-        attend(b.q, b.qkv, keys, values, position, length, b.attended, b.space, early=self.early)
+        attention(b.qkv, layer.qk, self.tables, keys, values, position, length, b.q, b.attended,
+                  b.space, gated=True, form=FORM, early=self.early)  # fmt: skip
         self.steps.attended(layer.w_out, x, self._next(layer.before_experts), length)
 
     def _route(self, i: int, length: Tensor) -> None:

@@ -1,0 +1,162 @@
+"""The forms whose parts a launch of its own adds: against float64, and bits against bits."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from attention_cases import (
+    CUT,
+    GUARD,
+    NAN,
+    PLAIN,
+    SIZES,
+    TOLERANCE,
+    Size,
+    case,
+    distance,
+    hostile,
+    law,
+    scalar,
+    serve,
+)
+
+from hybridspec.kernels.attention.config import AttentionConfig, CombineConfig, Sight
+from hybridspec.kernels.attention.folded import attend_rows
+from hybridspec.kernels.attention.forms import Form
+from hybridspec.kernels.last import Workspace
+
+NEW = [Form.APART, Form.FOLDED]
+# Of a round: inside a step, over its border, over a split's, over a longer split's steps.
+ROUNDS = [(0, 1), (0, 16), (3, 9), (13, 16), (16, 2), (31, 1), (63, 5), (70, 16), (96, 16)]
+LONG = AttentionConfig(16, 16, ladder=((0, 32), (64, 48)))  # several steps a split
+
+
+@pytest.mark.parametrize("form", NEW)
+@pytest.mark.parametrize(("position", "length"), ROUNDS)
+@pytest.mark.parametrize("config", [CUT, LONG], ids=["short", "long"])
+def test_rounds_at_every_border(config, position, length, form, device):
+    c = case(SIZES[2], device, length, seed=length)
+    cache = hostile(c.cache, position)
+    expected, after = law(c, cache, position, c.qkv)
+    found = serve(c, cache, position, c.qkv, config=config, form=form)
+    assert distance(found, expected) < TOLERANCE
+    end = position + length
+    for ours, exact in zip(cache, after, strict=True):
+        assert distance(ours[:, :end], exact[:, :end]) < TOLERANCE
+        assert ours[:, end:].isnan().all()
+        assert (ours._base[:, [0, -1]] == GUARD).all()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("config", [CUT, None, AttentionConfig(64, 32, group=3)], ids=str)
+def test_both_forms_have_the_same_bits(size, config, device):
+    """Whoever makes them, queries, keys and values are the same numbers."""
+    c = case(size, device, 5)
+    caches = [hostile(c.cache, 70) for _ in NEW]
+    expected, _ = law(c, caches[0], 70, c.qkv)
+    apart, folded = (
+        serve(c, cache, 70, c.qkv, config=config, form=form, own=None)
+        for cache, form in zip(caches, NEW, strict=True)
+    )
+    assert distance(apart, expected) < TOLERANCE
+    assert torch.equal(apart, folded)
+    for a, b in zip(*caches, strict=True):
+        assert torch.equal(a[:, :75], b[:, :75])
+        assert b[:, 75:].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("sight", "form"),
+    [
+        *itertools.product((Sight(causal=False), Sight(window=9)), NEW),
+        (Sight(window=40, ring=True), Form.APART),
+        (Sight(causal=False, window=40, ring=True), Form.APART),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("position", "length"), [(0, 16), (50, 7), (300, 16)])
+def test_what_a_row_sees(sight, form, position, length, device):
+    c = case(PLAIN, device, length, 56 if sight.ring else 320)
+    cache = hostile(c.cache, position)
+    expected, _ = law(c, cache, position, c.qkv, sight)
+    found = serve(c, cache, position, c.qkv, sight, form=form)
+    assert distance(found, expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("form", NEW)
+@pytest.mark.parametrize("config", [CUT, LONG], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("position", "rounds"), [(24, [1] * 16), (0, [5, 11]), (50, [3, 1, 8, 4])], ids=str
+)
+def test_bits_do_not_depend_on_how_tokens_come_in_rounds(position, rounds, config, form, device):
+    """A key is of the cache in one division and of the round in another."""
+    c = case(Size(4, 1, 16, 4), device)
+    at_once, apart = hostile(c.cache, position), hostile(c.cache, position)
+    whole = serve(c, at_once, position, c.qkv, config=config, form=form)
+    starts = itertools.accumulate(rounds[:-1], initial=0)
+    parts = [
+        serve(c, apart, position + i, c.qkv[i : i + n], config=config, form=form)
+        for i, n in zip(starts, rounds, strict=True)
+    ]
+    assert torch.equal(torch.cat(parts), whole)
+    end = position + 16
+    assert all(torch.equal(a[:, :end], b[:, :end]) for a, b in zip(at_once, apart, strict=True))
+
+
+@pytest.mark.parametrize("form", NEW)
+def test_a_row_s_bits_do_not_depend_on_hostile_ones_after_it(form, device):
+    c = case(SIZES[2], device)
+    whole = serve(c, hostile(c.cache, 40), 40, c.qkv, form=form)
+    broken = c.qkv.clone()
+    broken[5], broken[9], broken[11], broken[13, -1] = 3e38, NAN, float("inf"), NAN
+    harmed = serve(c, hostile(c.cache, 40), 40, broken, form=form)
+    assert torch.equal(harmed[:5], whole[:5])
+    assert not harmed[9:].isfinite().any(1).any()
+
+
+@pytest.mark.parametrize("form", NEW)
+def test_a_value_that_is_not_finite_reaches_those_who_see_it(form, device):
+    """In its own round, and in the next, which finds it in the cache."""
+    c, cache, w = case(SIZES[2], device), None, 11
+    cache = hostile(c.cache, 10)
+    whole = serve(c, hostile(c.cache, 10), 10, c.qkv, form=form)
+    c.qkv[3, -1] = NAN
+    harmed = torch.cat([
+        serve(c, cache, 10, c.qkv[:w], form=form), serve(c, cache, 10 + w, c.qkv[w:], form=form)
+    ])  # fmt: skip
+    half = whole.shape[1] // 2  # the second key head's queries
+    assert torch.equal(harmed[:3], whole[:3])
+    assert torch.equal(harmed[:, :half], whole[:, :half])
+    assert harmed[3:, half:].isnan().all()
+
+
+@pytest.mark.parametrize("form", NEW)
+def test_a_capacity_beyond_the_context_changes_no_bit(form, device):
+    short, long = case(PLAIN, device), case(PLAIN, device, rows=400)
+    for a, b in zip(short.cache, long.cache, strict=True):
+        b[:, : a.shape[1]] = a
+    long = long._replace(qkv=short.qkv, norms=short.norms, rope=short.rope)
+    found = [serve(c, hostile(c.cache, 60), 60, c.qkv, form=form) for c in (short, long)]
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("own", [CombineConfig(8, 1), CombineConfig(32, 4), CombineConfig(64, 16)])
+def test_every_cut_of_the_adding(own, device):
+    c = case(SIZES[3], device, 6)
+    cache = hostile(c.cache, 90)
+    expected, _ = law(c, cache, 90, c.qkv)
+    assert distance(serve(c, cache, 90, c.qkv, form=Form.APART, own=own), expected) < TOLERANCE
+
+
+def test_misuse_is_refused(device):
+    c, at = case(SIZES[2], device), (scalar(0, device), scalar(1, device))
+    made = c.qkv, c.norms, c.rope
+    with pytest.raises(ValueError, match="ring"):
+        attend_rows(*made, *c.cache, *at, 4, Workspace.empty(device), sight=Sight(ring=True))
+    with pytest.raises(ValueError, match="workspace of"):
+        attend_rows(*made, *c.cache, *at, 4, Workspace.empty(device, 9))
+    with pytest.raises(ValueError, match="lie alike"):
+        attend_rows(*made, c.cache.keys[:, ::2], c.cache.values[:, ::2], *at, 4,
+                    Workspace.empty(device))  # fmt: skip
