@@ -13,7 +13,10 @@ from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream.config import Launch
 
 # Other ways are slower: `hybridspec bench kernels --parts launches`, and docs/log.md.
-LAUNCHES = {name: Launch(early=True) for name in ("joint", "router", "head", "out", "up", "down")}
+LAUNCHES = {
+    name: Launch(early=True, deep=4 if name in ("joint", "head", "out") else 3)
+    for name in ("joint", "router", "head", "out", "up", "down")
+}
 
 
 class Products:

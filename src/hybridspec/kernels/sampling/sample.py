@@ -25,15 +25,15 @@ CLOSE = tl.constexpr(1e-12)  # a nucleus this close to all is searched for among
 
 
 @triton.jit
-def _top_k(params, V):  # type: ignore[no-untyped-def]
+def _top_k(request, V):  # type: ignore[no-untyped-def]
     """k as int64; 0 where it keeps everything."""
-    k = tl.load(params + 1)
+    k = tl.load(request + 1)
     return tl.where((k > 0) & (k < V), k, 0.0).to(tl.int64)
 
 
 @triton.jit
 def _peak(  # type: ignore[no-untyped-def]
-    logits, stride, length, params, tokens, bad, tops, groups, peak, floor, arrived, V,
+    logits, stride, length, request, tokens, bad, tops, groups, peak, floor, arrived, V,
     CHUNKS: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
     BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
@@ -44,7 +44,7 @@ def _peak(  # type: ignore[no-untyped-def]
         return
     PER: tl.constexpr = CHUNK // GROUP
     groups += row * (CHUNKS * PER)
-    narrow = _top_k(params, V)
+    narrow = _top_k(request, V)
     token, x = load_chunk(logits + row * stride, chunk, V, CHUNK)
     x = tl.where(x == x, x, float("inf"))  # not a number is as bad as infinity
     rank = (order(x) << 31) | (0x7FFFFFFF - token).to(tl.int64)  # ties to the lowest id
@@ -69,20 +69,20 @@ def _peak(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _pick(  # type: ignore[no-untyped-def]
-    logits, stride, length, seed, position, params, tokens, bad, sums, peak, floor, arrived, listed,
+    logits, stride, length, seed, position, request, tokens, bad, sums, peak, floor, arrived, listed,
     values, ids, V, share,
     SHIFT: tl.constexpr, CHUNKS: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr,
     DIGITS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     take_turn(EARLY)
     chunk, row = tl.program_id(0), tl.program_id(1)
-    temperature = tl.load(params)
+    temperature = tl.load(request)
     if (row >= tl.load(length)) | (temperature <= 0.0):
         return
     if tl.load(bad + row) != 0:
         return
     temperature = tl.maximum(temperature, 1e-30).to(tl.float32)  # as in runtime/sampling.py
-    narrow, top_p, min_p = _top_k(params, V), tl.load(params + 2), tl.load(params + 3)
+    narrow, top_p, min_p = _top_k(request, V), tl.load(request + 2), tl.load(request + 3)
     filtered = (narrow > 0) | (top_p < 1.0) | (min_p > 0.0)
     highest, low = tl.load(peak + row), tl.load(floor + row)
     logits += row * stride

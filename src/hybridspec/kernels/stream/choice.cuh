@@ -4,17 +4,33 @@
 #pragma once
 #include "tile.cuh"
 
+struct Candidate {
+    unsigned key;
+    int expert;
+};
+
+typedef Candidate Candidates[2][32]; // of a warp's two rows
+
 struct Choice {
     int ids[ROWS][TOP];
     float shares[ROWS][TOP], opening[ROWS];
     unsigned used[(E + 31) / 32];
     int distinct[PLACES], count; // ascending
 
-    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block.
-    __device__ void make(const float* logits, int rows, const Lane& at) {
+    // All threads of a block, some time before make().
+    __device__ void clear() {
         if (threadIdx.x < (E + 31) / 32) used[threadIdx.x] = 0;
         __syncthreads();
-        for (int row = at.warp; row < rows; row += WARPS) choose(logits + row * (E + 1), row, at.lane);
+    }
+
+    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block; each
+    // does `meanwhile` once it has chosen. space: what the block does not need yet.
+    template <class Work>
+    __device__ void make(const float* logits, int rows, const Lane& at, Meeting& space, const Work& meanwhile) {
+        Candidates& mine = reinterpret_cast<Candidates*>(space.part)[at.warp];
+        if (rows > WARPS) choose<2>(logits, rows, at, mine);
+        else choose<1>(logits, rows, at, mine);
+        meanwhile();
         __syncthreads();
         for (int e = threadIdx.x; e < E; e += THREADS) {
             const int place = below(e), chosen = used[e / 32] >> e % 32 & 1;
@@ -26,8 +42,12 @@ struct Choice {
 
     // How many distinct experts have a lower id, which E must exceed.
     __device__ int below(int expert) const {
-        int sum = __popc(used[expert / 32] & ((1u << expert % 32) - 1));
-        for (int i = 0; i < expert / 32; ++i) sum += __popc(used[i]);
+        int sum = 0;
+#pragma unroll
+        for (int i = 0; i < (E + 31) / 32; ++i) {
+            const int bits = min(max(expert - 32 * i, 0), 32); // of this word
+            sum += __popc(used[i] & (bits == 32 ? 0xffffffffu : (1u << bits) - 1));
+        }
         return sum;
     }
 
@@ -49,43 +69,103 @@ struct Choice {
     }
 
   private:
-    // One warp: likeliest first, ties to the lowest expert.
-    __device__ void choose(const float* logits, int row, int lane) {
-        constexpr int MINE = (E + 31) / 32;
-        constexpr unsigned ALL = 0xffffffffu;
-        unsigned keys[MINE]; // ordered as the logits are; 0 is below all
+    static constexpr int MINE = (E + 31) / 32;
+    static constexpr unsigned ALL = 0xffffffffu;
+
+    // A warp has every eighth row, N of them at once: likeliest first, ties to the lowest expert. Experts at
+    // least as likely as the TOP-th of the lanes' best are few, and their order is soon counted.
+    template <int N>
+    __device__ void choose(const float* logits, int rows, const Lane& at, Candidates& candidates) {
+        unsigned keys[N][MINE]; // ordered as the logits are; 0 is below all
+        float gate[N];
 #pragma unroll
-        for (int j = 0; j < MINE; ++j) {
-            const int e = 32 * j + lane;
-            const unsigned bits = __float_as_uint(logits[min(e, E - 1)] + 0.0f); // -0 becomes 0
-            keys[j] = e < E ? bits ^ ((int)bits < 0 ? ALL : 0x80000000u) : 0;
+        for (int n = 0; n < N; ++n) {
+            const float* from = logits + min(at.warp + n * WARPS, rows - 1) * (E + 1);
+#pragma unroll
+            for (int j = 0; j < MINE; ++j) keys[n][j] = __float_as_uint(from[min(32 * j + at.lane, E - 1)]);
+            gate[n] = from[E];
         }
-        const float gate = logits[E];
-        float top = 0, total = 0, mine = 0;
+        int count[N];
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            unsigned best = 0;
+#pragma unroll
+            for (int j = 0; j < MINE; ++j) {
+                const unsigned bits = __float_as_uint(__uint_as_float(keys[n][j]) + 0.0f); // -0 becomes 0
+                const unsigned key = bits ^ ((int)bits < 0 ? ALL : 0x80000000u);
+                keys[n][j] = 32 * j + at.lane < E ? max(key, 1u) : 0;
+                best = max(best, keys[n][j]);
+            }
+            int rank = 0; // of this lane's best among the lanes'
+#pragma unroll
+            for (int i = 0; i < 32; ++i) {
+                const unsigned other = __shfl_sync(ALL, best, i);
+                rank += other > best || (other == best && i < at.lane);
+            }
+            const int last = __ffs(__ballot_sync(ALL, rank == min(TOP, 32) - 1)) - 1;
+            const unsigned least = max(__shfl_sync(ALL, best, last), 1u);
+            count[n] = 0;
+            Candidate* to = candidates[n];
+#pragma unroll
+            for (int j = 0; j < MINE; ++j) { // in ascending order of experts
+                const unsigned likely = __ballot_sync(ALL, keys[n][j] >= least);
+                const int place = count[n] + __popc(likely & ((1u << at.lane) - 1));
+                if (keys[n][j] >= least && place < 32) to[place] = {keys[n][j], 32 * j + at.lane};
+                count[n] += __popc(likely);
+            }
+        }
+        __syncwarp();
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const int row = at.warp + n * WARPS;
+            if (count[n] > 32) one_by_one(keys[n], candidates[n], at.lane);
+            __syncwarp();
+            const int few = count[n] > 32 ? TOP : count[n];
+            const Candidate mine = candidates[n][min(at.lane, few - 1)];
+            int rank = 0;
+#pragma unroll 4
+            for (int i = 0; i < few; ++i) {
+                const unsigned other = candidates[n][i].key;
+                rank += other > mine.key || (other == mine.key && i < at.lane);
+            }
+            const bool chosen = at.lane < few && rank < TOP;
+            const float x = __uint_as_float(mine.key ^ ((int)mine.key < 0 ? 0x80000000u : ALL));
+            const float top = __shfl_sync(ALL, x, __ffs(__ballot_sync(ALL, chosen && rank == 0)) - 1);
+            const float part = chosen ? expf(x - top) : 0.0f;
+            float total = part;
+#pragma unroll
+            for (int i = 1; i < 32; i *= 2) total += __shfl_xor_sync(ALL, total, i);
+            if (row >= rows) continue;
+            if (chosen) {
+                ids[row][rank] = mine.expert;
+                shares[row][rank] = part / total;
+                atomicOr(&used[mine.expert / 32], 1u << mine.expert % 32);
+            }
+            if (at.lane == 0) opening[row] = 1.0f / (1.0f + expf(-gate[n]));
+        }
+    }
+
+    // The same where ties leave too many candidates: the TOP ones, in ascending order of experts.
+    __device__ void one_by_one(unsigned (&keys)[MINE], Candidate* to, int lane) const {
+        unsigned taken = 0; // a bit a key of this lane
         for (int i = 0; i < TOP; ++i) {
             unsigned best = 0;
 #pragma unroll
-            for (int j = 0; j < MINE; ++j) best = max(best, keys[j]);
+            for (int j = 0; j < MINE; ++j) best = max(best, taken >> j & 1 ? 0 : keys[j]);
             best = __reduce_max_sync(ALL, best);
             unsigned first = E;
 #pragma unroll
             for (int j = MINE - 1; j >= 0; --j)
-                if (keys[j] == best) first = 32 * j + lane;
+                if (!(taken >> j & 1) && keys[j] == best) first = 32 * j + lane;
             first = __reduce_min_sync(ALL, first);
-#pragma unroll
-            for (int j = 0; j < MINE; ++j)
-                if (first == 32 * j + lane) keys[j] = 0;
-            const float x = __uint_as_float(best ^ ((int)best < 0 ? 0x80000000u : ALL));
-            if (i == 0) top = x;
-            const float part = expf(x - top);
-            total += part;
-            if (lane == i) mine = part;
-            if (lane == 0) {
-                ids[row][i] = first;
-                atomicOr(&used[first / 32], 1u << first % 32);
-            }
+            if (first % 32 == lane) taken |= 1u << first / 32;
         }
-        if (lane < TOP) shares[row][lane] = mine / total;
-        if (lane == 0) opening[row] = 1.0f / (1.0f + expf(-gate));
+        int count = 0;
+#pragma unroll
+        for (int j = 0; j < MINE; ++j) {
+            const unsigned likely = __ballot_sync(ALL, taken >> j & 1);
+            if (taken >> j & 1) to[count + __popc(likely & ((1u << lane) - 1))] = {keys[j], 32 * j + lane};
+            count += __popc(likely);
+        }
     }
 };

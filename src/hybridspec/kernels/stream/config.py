@@ -10,17 +10,29 @@ from torch import Tensor
 
 WARPS, THREADS, ROWS, COLS = 8, 256, 16, 16  # as in tile.cuh
 HEAD = 128  # values of a head that `gated_product` takes: a step of dense.cu
+STEP = 32 << 10  # bytes of weights in a step of a walk over K, for a whole block
 STATIC = 20 << 10  # bytes of shared memory that the sources declare with a size, at most
+# Steps of weights that a lane of the experts' kernels has under way to registers. With more of them
+# `up` leaves `down` no room beside it; `down` is the faster for more, without room for another.
+UP, DOWN = 2, 6
+
+
+def depth_serves(w: Tensor, k: int) -> bool:
+    """Whether weights of that dtype and place can be walked along K = k by `dense.cu`: in parts of
+    1,024, of which three, or an even number by twos, take turns in registers."""
+    return w.dtype == torch.bfloat16 and k % (1024 if k <= 3072 else 2048) == 0 and fits(
+        w.device, 2 * STEP + STATIC
+    )  # fmt: skip
+
+
+def rows_serve(w: Tensor, k: int) -> bool:
+    """As `depth_serves`, by `experts.cu`, which keeps sixteen rows of K values."""
+    return w.dtype == torch.bfloat16 and k % 1024 == 0 and fits(w.device, rows_bytes(k) + STATIC)
 
 
 def rows_bytes(k: int) -> int:
     """Shared memory for sixteen rows of K values, each warp's share padded by 32."""
     return WARPS * ROWS * (k // WARPS + 32) * 2
-
-
-def depth_serves(w: Tensor, k: int) -> bool:
-    """Whether weights of that dtype and place can be walked along K = k."""
-    return w.dtype == torch.bfloat16 and k % 1024 == 0 and fits(w.device, rows_bytes(k) + STATIC)
 
 
 def width_serves(width: int) -> bool:
@@ -37,11 +49,11 @@ def fits(device: torch.device, nbytes: int) -> bool:
 
 class Launch(NamedTuple):
     """How a kernel is launched. early: as in `kernels/early.py`. each: blocks a multiprocessor.
-    alone: with so much shared memory that a second block does not fit beside one."""
+    deep: steps of `dense.cu` under way together; fewer where a block may not have the memory."""
 
     early: bool = False
     each: int = 1
-    alone: bool = False
+    deep: int = 3
 
 
 PLAIN = Launch()
@@ -52,13 +64,10 @@ def blocks(device: torch.device, tiles: int, launch: Launch) -> int:
     return min(tiles, launch.each * _properties(device).multi_processor_count)
 
 
-def room(k: int, device: torch.device, launch: Launch) -> int:
-    """Shared memory to ask for with K = k."""
-    if not launch.alone:
-        return rows_bytes(k)
-    p = _properties(device)
-    half = p.shared_memory_per_multiprocessor // 2 - (15 << 10)  # the sources declare 16 at least
-    return max(rows_bytes(k), min(half, p.shared_memory_per_block_optin - STATIC))
+def deep(device: torch.device, launch: Launch) -> int:
+    """Steps under way together. Bits do not depend on them."""
+    most = (_properties(device).shared_memory_per_block_optin - STATIC) // STEP
+    return min(launch.deep, most)
 
 
 @cache

@@ -65,36 +65,43 @@ def gated_product(
         gated: [16, 128 H]; squares: [16, H, blocks] fp32, as `linear.product.gated_product`.
         The rest as in `product`.
     """
-    _launch(gated, w, y, length, HEADS, squares=squares, blocks=squares.shape[2], eps=eps,
+    _launch(gated, w, y, length, HEADS, squares=squares, parts=squares.shape[2], eps=eps,
             residual=residual, after=after, launch=launch)  # fmt: skip
 
 
 def sizes(
-    k: int, norm: int, *, ends: bool, wide: bool, paired: bool = False
+    k: int,
+    norm: int,
+    *,
+    ends: bool,
+    wide: bool,
+    paired: bool = False,
+    parts: int = 0,
+    deep: int = 2,
 ) -> tuple[tuple[str, int], ...]:
     """The macros of `dense.cu`."""
     return (("K", k), ("NORM", norm), ("END", int(ends)), ("WIDE", int(wide)),
-            ("PAIRED", int(paired)))  # fmt: skip
+            ("PAIRED", int(paired)), ("PARTS", parts), ("DEEP", deep))  # fmt: skip
 
 
 def _launch(
     x: Tensor, w: Tensor, y: Tensor, length: Tensor, norm: int, *, squares: Tensor | None = None,
-    blocks: int = 0, eps: float = 0.0, residual: Tensor | None = None, after: Next | None = None,
+    parts: int = 0, eps: float = 0.0, residual: Tensor | None = None, after: Next | None = None,
     paired: bool = False, launch: Launch,
 ) -> None:  # fmt: skip
     rows, k = w.shape
     n, cols = (rows // 2, config.COLS // 2) if paired else (rows, config.COLS)
     cuda.check("dense", {"x": x, "w": w}, torch.bfloat16)
+    device, deep = w.device, config.deep(w.device, launch)
     macros = sizes(k, norm, ends=after is not None, wide=y.dtype == torch.float32,
-                   paired=paired)  # fmt: skip
-    device, shared = w.device, config.room(k, w.device, launch)
+                   paired=paired, parts=parts, deep=deep)  # fmt: skip
     kernel = cuda.load(
-        __package__, "dense.cu", "dense", macros, config.THREADS, device.index, shared
+        __package__, "dense.cu", "dense", macros, config.THREADS, device.index, deep * config.STEP
     )
     pointers = after.pointers() if after else (None, None, None)
     apart = 0 if residual is None else residual.stride(0)
     kernel.launch(
         (config.blocks(device, -(-n // cols), launch),),
-        (x, w, length, squares, blocks, eps, y, y.stride(0), residual, apart, *pointers, n),
+        (x, w, length, squares, eps, y, y.stride(0), residual, apart, *pointers, n),
         early=launch.early,
     )

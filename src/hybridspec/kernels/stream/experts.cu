@@ -1,69 +1,89 @@
 // The experts of a block for at most sixteen tokens. Macros: K, the hidden size; I and S, the widths of an
-// expert and of the shared one (multiples of 512); and those of choice.cuh.
+// expert and of the shared one (multiples of 512); DEEP and MANY, steps of weights that `up` and `down` have under
+// way together, MANY even; and those of choice.cuh.
 //
 // Launched early, both read `length` ahead of their turn, and `down` the logits and the residual too: the
 // kernel just before must not write them.
 #include "choice.cuh"
 #include "early.cuh"
-#include "walk.cuh"
+#include "held.cuh"
 
 // `up`: a tile is eight columns of gate beside the same eight of up. Tiles of the shared expert come
 // first: it is known before the routing is.
 constexpr int SHARED_TILES = S / 8, TILES = I / 8;
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(THREADS, DEEP > 2 ? 1 : 2)
 up(const Half* x, const float* squares, float eps, const Half* gate_up, const Half* shared_gate_up,
    const int* length, const float* logits, Half* h, Half* shared_h) {
-    extern __shared__ __align__(16) Half rows_of_x[]; // [WARPS][ROWS][ROW]
+    extern __shared__ __align__(16) Half rows_of_x[]; // [WARPS][ROOM]
     __shared__ Meeting meeting;
     __shared__ Scales<K> scales;
     __shared__ Choice choice;
     const Lane at;
-    Step step[2];
-    const auto load = [&](Step& free, int tile, int place) {
+    Step step[DEEP];
+    const auto begin = [&](int tile) { // of a tile's columns of gate
         const bool shared = tile < SHARED_TILES;
-        const int of = shared ? tile : tile - SHARED_TILES, width = shared ? S : I;
+        const int of = shared ? tile : tile - SHARED_TILES;
         const Half* from = shared ? shared_gate_up
                                   : gate_up + (long long)choice.distinct[of / TILES] * 2 * I * K;
-        from += (8 * (shared ? of : of % TILES) + at.row) * K + at.warp * SHARE + place * DEPTH + at.quarter;
+        return from + 8 * (shared ? of : of % TILES) * K;
+    };
+    const auto load = [&](Step& free, int tile, int place) {
+        const int width = tile < SHARED_TILES ? S : I;
+        const Half* from = begin(tile) + at.row * K + at.warp * SHARE + place * DEPTH + at.quarter;
         const Half* columns[GROUPS] = {from, from + width * K};
         free.load(columns);
     };
-    const bool ahead = blockIdx.x < SHARED_TILES;
-    if (ahead) {
-        load(step[0], blockIdx.x, 0);
-        if (STEPS > 1) load(step[1], blockIdx.x, 1);
-    }
     const int rows = *length;
+    const int grid = gridDim.x, block = blockIdx.x;
+    const bool ahead = block < SHARED_TILES;
+    choice.clear();
+    const Rows inputs(x, rows_of_x, rows, at);
+    Scales<K>::Share share;
     wait_for_last();
     let_next_start();
-    choice.make(logits, rows, at);
-    const Span span(choice.count * TILES);
-    const int shared_tiles = (SHARED_TILES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+    choice.make(logits, rows, at, meeting, [&] { // not before: what is asked for first delays the choice
+        share.load(squares);
+        inputs.ask(at);
+        if (ahead)
+#pragma unroll
+            for (int i = 0; i < min(DEEP, STEPS); ++i) load(step[i], block, i);
+    });
+    // Half tiles are shared out evenly, those of the shared expert among them: [first, last) are of experts.
+    const int halves = 2 * (SHARED_TILES + choice.count * TILES);
+    const auto before = [&](int block) {
+        const int shared = SHARED_TILES / grid * block + min(block, SHARED_TILES % grid);
+        return max((int)((long long)halves * block / grid) - 2 * shared, 0);
+    };
+    const int first = before(block), last = before(block + 1);
+    const int shared_tiles = (SHARED_TILES - block + grid - 1) / grid;
     const auto tile_of = [&](int turn) {
-        return turn < shared_tiles ? (int)(blockIdx.x + turn * gridDim.x)
-                                   : SHARED_TILES + span.tile(turn - shared_tiles);
+        return turn < shared_tiles ? block + turn * grid : SHARED_TILES + first / 2 + turn - shared_tiles;
     };
-    const int total = (shared_tiles + span.count) * STEPS;
+    const auto is_mine = [&](int tile, int column) { // of the eight
+        const int half = 2 * (tile - SHARED_TILES) + column / 4;
+        return tile < SHARED_TILES || (half >= first && half < last);
+    };
+    const int total = (shared_tiles + (last > first ? (last + 1) / 2 - first / 2 : 0)) * STEPS;
     const auto load_step = [&](Step& free, int s) {
-        if (s < total) load(free, tile_of(s / STEPS), s % STEPS);
+        if (s >= total) return;
+        const int tile = tile_of(s / STEPS);
+        if (is_mine(tile, at.row)) load(free, tile, s % STEPS);
     };
-    if (!ahead) load_step(step[0], 0);
-    if (!ahead || STEPS == 1) load_step(step[1], 1);
-    Scales<K>::Share share;
-    share.load(squares);
-    Half* my_x = rows_of_x + at.warp * ROWS * ROW;
-    fetch(my_x, x, rows, at);
+#pragma unroll
+    for (int i = 0; i < DEEP; ++i)
+        if (!ahead || i >= STEPS) load_step(step[i], i);
     scales.gather(share);
-    __syncwarp();
+    inputs.take();
 
     Sums sums;
     sums.clear();
     float scale = 1;
     int turn = 0;
+    // The next weights are under way before anybody waits for the others' sums.
     const auto consume = [&](Step& ready, int s) {
-        ready.multiply(sums, my_x, s % STEPS, at);
-        load_step(ready, s + 2);
+        ready.multiply(sums, inputs.at_step(s % STEPS, at), inputs.high);
+        load_step(ready, s + DEEP);
         if (s % STEPS < STEPS - 1) return;
         float gate = meeting.sum(sums, turn, at);
         sums.clear();
@@ -72,23 +92,24 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
         const int tile = tile_of(turn++);
         gate *= scale;
         const float value = __shfl_down_sync(0xffffffffu, gate, 8);
-        if (column < 8) {
+        if (column < 8 && is_mine(tile, column)) {
             const bool shared = tile < SHARED_TILES;
             const int of = shared ? tile : tile - SHARED_TILES;
-            const int place = of / TILES, first = 8 * (shared ? of : of % TILES);
+            const int place = of / TILES, at_column = 8 * (shared ? of : of % TILES) + column;
             float share = 0; // a row beyond the length means nothing and may be NaN
             if (row < rows) share = shared ? choice.opening[row] : choice.share(row, choice.distinct[place]);
             const float y = __fdividef(gate, 1.0f + __expf(-gate)) * value * share;
             Half* to = shared ? shared_h + row * S : h + (place * ROWS + row) * I;
-            to[first + column] = share == 0.0f ? 0 : narrowed(y);
+            to[at_column] = share == 0.0f ? 0 : narrowed(y);
         }
     };
 #pragma unroll 1
-    for (int s = 0; s < total; s += 2) {
-        consume(step[0], s);
-        if (s + 1 >= total) break;
-        consume(step[1], s + 1);
-    }
+    for (int s = 0; s < total; s += DEEP)
+#pragma unroll
+        for (int i = 0; i < DEEP; ++i) {
+            if (s + i >= total) break;
+            consume(step[i], s + i);
+        }
 }
 
 // `down`: a block owns sixteen columns of the result and walks the shared expert and all distinct ones
@@ -101,20 +122,21 @@ struct DownStep {
     uint4 part[GROUPS][2];
 };
 
-struct Inputs {
+struct DownInputs {
     Pair part[2];
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(THREADS, MANY > 4 ? 1 : 2)
 down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, const int* length,
-     const float* logits, const Half* residual, int residual_row, Half* y, int y_row,
-     const float* factor, Half* scaled, float* squares) {
+     const float* logits, const Half* residual, int residual_row, Half* y, int y_row, const float* factor,
+     Half* scaled, float* squares) {
     __shared__ Meeting meeting;
     __shared__ Choice choice;
     __shared__ unsigned chosen[PLACES]; // a bit a row
     const Lane at;
     const int rows = *length;
-    choice.make(logits, rows, at);
+    choice.clear();
+    choice.make(logits, rows, at, meeting, [] {});
     const int count = choice.count, total = SHARED_STEPS + count * EXPERT_STEPS;
 
     // Blocks begin with different experts, and go round, so as not to ask for the same rows of h at once.
@@ -136,7 +158,7 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
 #pragma unroll
             for (int c = 0; c < 2; ++c) free.part[g][c] = read_once(from + 8 * g * width + c * CHUNK);
     };
-    const auto fetch_inputs = [&](Inputs& free, int s) {
+    const auto load_inputs = [&](DownInputs& free, int s) {
         if (s >= total) return;
         const bool shared = s < SHARED_STEPS;
         const int of = s - SHARED_STEPS, width = shared ? S : I;
@@ -149,17 +171,17 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
             const Half* low = from + c * CHUNK;
-            free.part[c].low = bits >> at.row & 1 ? *reinterpret_cast<const uint4*>(low) : none;
+            free.part[c].low = bits >> at.row & 1 ? __ldcg(reinterpret_cast<const uint4*>(low)) : none;
             free.part[c].high =
-                bits >> (at.row + 8) & 1 ? *reinterpret_cast<const uint4*>(low + 8 * width) : none;
+                bits >> (at.row + 8) & 1 ? __ldcg(reinterpret_cast<const uint4*>(low + 8 * width)) : none;
         }
     };
     const Ending end = {residual, y, residual_row, y_row, factor, scaled, squares, K};
-    DownStep step[4];
+    DownStep step[MANY];
     for (int turn = 0; tile < K / COLS; tile += gridDim.x, ++turn) {
         begin = choice.below(tile * E / (K / COLS));
 #pragma unroll
-        for (int i = 0; i < 4; ++i) load(step[i], i);
+        for (int i = 0; i < MANY; ++i) load(step[i], i);
         const Ending::Known known = end.load(tile * COLS);
         if (turn == 0) {
             for (int i = threadIdx.x; i < count; i += THREADS)
@@ -168,23 +190,23 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
             wait_for_last();
             let_next_start();
         }
-        Inputs inputs[2];
-        fetch_inputs(inputs[0], 0);
-        fetch_inputs(inputs[1], 1);
+        DownInputs inputs[2];
+        load_inputs(inputs[0], 0);
+        load_inputs(inputs[1], 1);
         Sums sums;
         sums.clear();
 #pragma unroll 1
-        for (int s = 0; s < total; s += 4) {
+        for (int s = 0; s < total; s += MANY) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
+            for (int i = 0; i < MANY; ++i) {
                 if (s + i >= total) break;
 #pragma unroll
                 for (int c = 0; c < 2; ++c)
 #pragma unroll
                     for (int g = 0; g < GROUPS; ++g)
                         sums.add(g, inputs[i % 2].part[c], step[i].part[g][c]);
-                load(step[i], s + i + 4);
-                fetch_inputs(inputs[i % 2], s + i + 2);
+                load(step[i], s + i + MANY);
+                load_inputs(inputs[i % 2], s + i + 2);
             }
         }
         const float sum = meeting.sum(sums, turn, at);

@@ -16,7 +16,7 @@ from hybridspec.kernels.stream.config import PLAIN, Launch
 def serves(w: Weights) -> bool:
     """Whether these experts run here."""
     hidden, widths = w.router.shape[1], (w.down.shape[2], w.shared_down.shape[1])
-    return config.depth_serves(w.down, hidden) and all(map(config.width_serves, widths))
+    return config.rows_serve(w.down, hidden) and all(map(config.width_serves, widths))
 
 
 def up(
@@ -29,7 +29,7 @@ def up(
     """
     i, s = w.down.shape[2], w.shared_down.shape[1]
     most = (s + routed.places * i) // 8
-    kernel = _kernel("up", w, routed, config.room(w.router.shape[1], h.device, launch))
+    kernel = _kernel("up", w, routed, config.rows_bytes(w.router.shape[1]))
     kernel.launch(
         (config.blocks(h.device, most, launch),),
         (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, h, shared_h),
@@ -56,7 +56,7 @@ def sizes(w: Weights, top: int, places: int) -> tuple[tuple[str, int], ...]:
     """The macros of `experts.cu`."""
     experts, hidden, i = w.down.shape
     return (("K", hidden), ("I", i), ("S", w.shared_down.shape[1]), ("E", experts), ("TOP", top),
-            ("PLACES", places))  # fmt: skip
+            ("PLACES", places), ("DEEP", config.UP), ("MANY", config.DOWN))  # fmt: skip
 
 
 def _kernel(name: str, w: Weights, routed: Routed, shared: int) -> cuda.Kernel:
