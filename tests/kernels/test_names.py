@@ -1,7 +1,7 @@
 """Names that a kernel's arguments must not have.
 
-Triton writes the function that takes a kernel's arguments as text with names of its own; an argument
-of the same name is overwritten there, on a GPU alone, and the interpreter shows nothing of it.
+Triton writes the function that takes a kernel's arguments as text with names of its own; an
+argument of the same name is overwritten there, on a GPU alone, and the interpreter shows nothing.
 """
 
 from __future__ import annotations

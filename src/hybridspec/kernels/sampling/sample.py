@@ -69,8 +69,8 @@ def _peak(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _pick(  # type: ignore[no-untyped-def]
-    logits, stride, length, seed, position, request, tokens, bad, sums, peak, floor, arrived, listed,
-    values, ids, V, share,
+    logits, stride, length, seed, position, request, tokens, bad, sums, peak, floor, arrived,
+    listed, values, ids, V, share,
     SHIFT: tl.constexpr, CHUNKS: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr,
     DIGITS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
