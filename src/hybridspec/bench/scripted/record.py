@@ -45,7 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prompts = select(every, split=split, limit=given.limit)
         answers[split] = recorded(engine, prompts, given.tokens, work)
         used += prompts
-    about = {"max_tokens": given.tokens, "prompts": len(used), "prompts_sha256": digest(used)}
+    about = {
+        "max_tokens": given.tokens, "prompts_sha256": digest(used),
+        "recorded": {split: len(traces) for split, traces in answers.items()},
+    }  # fmt: skip
     fitted(Traces(answers, {}, about)).save(given.out)
     return 0
 
