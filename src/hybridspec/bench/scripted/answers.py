@@ -45,7 +45,9 @@ class Answers:
         self.pair, self.executor = pair, executor
         target, drafter = executor.target, executor.drafter
         device, dtype = target.device, target.dtype
-        self._state = TargetState(target.config, capacity, device=device, dtype=dtype)
+        self._state = TargetState(
+            target.config, capacity, device=device, dtype=dtype, joint=executor.joint
+        )
         self._drafter_state = DrafterState(drafter.config, capacity, device=device, dtype=dtype)
         self._taps = drafter.config.target_layer_ids
         self._behind: Snapshot | None = None

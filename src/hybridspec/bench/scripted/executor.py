@@ -20,10 +20,12 @@ class Executor(Protocol):
 
     Attributes:
         name: in results.
+        joint: of a sequence's memory, see `TargetState`.
         target, drafter: the pair as this runtime runs prompts; the drafter scripted.
     """
 
     name: str
+    joint: bool | None
     target: Target
     drafter: Drafter
 
@@ -36,6 +38,7 @@ class HostExecutor:
     """The engine's own rounds: lengths are read on the host. On a GPU the passes are recorded."""
 
     name = "host"
+    joint: bool | None = None
 
     def __init__(self, pair: Pair, capacity: int) -> None:
         """capacity: most tokens of prompt and answer."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -35,6 +35,7 @@ from hybridspec.bench.scripted.thinning import Thinned
 from hybridspec.bench.scripted.traces import Fit, Traces
 from hybridspec.bench.scripted.verb import NAME
 from hybridspec.policy.profile import Profile
+from hybridspec.runtime.launching import Launcher
 from hybridspec.systems import parse_system
 
 SCHEMA = "hybridspec.bench.scripted/1"
@@ -42,12 +43,12 @@ MakeExecutor = Callable[[Pair, int], Executor]
 
 
 @torch.no_grad()
-def run(given: argparse.Namespace, make: MakeExecutor = HostExecutor) -> int:
+def run(given: argparse.Namespace, make: MakeExecutor | None = None) -> int:
     """All of it; 0.
 
     Args:
         given: as `verb.parser` has parsed it.
-        make: the executor of a pair, for so many tokens of context.
+        make: the executor of a pair, for so many tokens of context; None takes the one asked for.
 
     Raises:
         HybridSpecError: options, traces or a runtime that cannot be used, or a check that fails.
@@ -55,7 +56,7 @@ def run(given: argparse.Namespace, make: MakeExecutor = HostExecutor) -> int:
     plan, traces = Plan.of(given), Traces.load(given.traces)
     pair = _built(plan, _named(plan, traces, given.pair), given.seed)
     routing = _looked_at(plan, pair)
-    executor = make(pair, plan.capacity)
+    executor = (make or _executor(given.launcher))(pair, plan.capacity)
     answers = Answers(pair, executor, plan.capacity)
     profile = _calibrated(plan, answers, traces.fits[given.pair], routing)
     block = plan.shape.drafter.block_size
@@ -71,6 +72,17 @@ def run(given: argparse.Namespace, make: MakeExecutor = HostExecutor) -> int:
     }  # fmt: skip
     _write(given.out, _document(plan, pair) | _reported(rows, Facts.of(routing)) | about)
     return 0
+
+
+def _executor(launcher: Launcher | Literal["host"]) -> MakeExecutor:
+    if launcher == "host":
+        return HostExecutor
+    from hybridspec.bench.scripted.device import DeviceExecutor
+
+    def make(pair: Pair, capacity: int) -> Executor:
+        return DeviceExecutor(pair, capacity, launcher)
+
+    return make
 
 
 def _named(plan: Plan, traces: Traces, published: str) -> dict[Name, Thinned]:

@@ -17,6 +17,7 @@ SYSTEMS = (
     "nominal-only", "hybridspec",
 )  # fmt: skip
 ROUTINGS = ("skewed", "uniform")
+LAUNCHERS = ("host", "loop", "switch", "eager")
 DESCRIPTION = """\
 Decode with the full shape of Qwen3.5/3.6-35B-A3B on weights made from a seed, whose text is known,
 and with drafts that are right as often as published for each category. All work is real: the
@@ -46,6 +47,10 @@ def parser(prog: str | None) -> argparse.ArgumentParser:
     add(
         "--categories", metavar="A,B", type=_names, default=CATEGORIES,
         help=f"some of {', '.join(CATEGORIES)}",
+    )  # fmt: skip
+    add(
+        "--launcher", choices=LAUNCHERS, default=LAUNCHERS[0],
+        help="who leads from round to round, as of `Engine` (%(default)s)",
     )  # fmt: skip
     add("--context", metavar="N", type=_count, help="tokens of the prompt (512; small: 24)")
     add("--answers", metavar="N", type=_count, help="of a category (2; small: 1)")
