@@ -17,7 +17,7 @@ from hybridspec.model.layers import Rope
 EPS, NAN, GUARD = 1e-6, float("nan"), 7.0
 # Splits of 16 and 32 rows in groups of two: several splits, groups and tiles at small sizes.
 CUT = AttentionConfig(16, 16, group=2, ladder=((0, 16), (32, 32)))
-COMBINE = CombineConfig(16, 2)  # several programs a head, several steps
+COMBINE = CombineConfig(16, 4)  # several programs a head, several steps
 TOLERANCE = 2e-6  # fp32: norms, rotations and sums of at most 200 products, each rounded to 6e-8
 
 

@@ -30,17 +30,17 @@ from hybridspec.kernels.last import Workspace
 NEW = [Form.APART, Form.FOLDED]
 # Of a round: inside a step, over its border, over a split's, over a longer split's steps.
 ROUNDS = [(0, 1), (0, 16), (3, 9), (13, 16), (16, 2), (31, 1), (63, 5), (70, 16), (96, 16)]
-LONG = AttentionConfig(16, 16, ladder=((0, 32), (64, 48)))  # several steps a split
+# several steps a split, several splits a program
+LONG = AttentionConfig(16, 16, ladder=((0, 32), (64, 48)), programs=3)
 
 
-@pytest.mark.parametrize("form", NEW)
 @pytest.mark.parametrize(("position", "length"), ROUNDS)
 @pytest.mark.parametrize("config", [CUT, LONG], ids=["short", "long"])
-def test_rounds_at_every_border(config, position, length, form, device):
+def test_rounds_at_every_border(config, position, length, device):
     c = case(SIZES[2], device, length, seed=length)
     cache = hostile(c.cache, position)
     expected, after = law(c, cache, position, c.qkv)
-    found = serve(c, cache, position, c.qkv, config=config, form=form)
+    found = serve(c, cache, position, c.qkv, config=config, form=Form.FOLDED)
     assert distance(found, expected) < TOLERANCE
     end = position + length
     for ours, exact in zip(cache, after, strict=True):
@@ -51,20 +51,23 @@ def test_rounds_at_every_border(config, position, length, form, device):
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("config", [CUT, None, AttentionConfig(64, 32, group=3)], ids=str)
-def test_both_forms_have_the_same_bits(size, config, device):
-    """Whoever makes them, queries, keys and values are the same numbers."""
+def test_both_forms_agree(size, config, device):
+    """Whoever makes them, queries, keys and values are the same numbers; on a GPU, but for the
+    order of a norm's sum."""
     c = case(size, device, 5)
     caches = [hostile(c.cache, 70) for _ in NEW]
     expected, _ = law(c, caches[0], 70, c.qkv)
-    apart, folded = (
+    found = [
         serve(c, cache, 70, c.qkv, config=config, form=form, own=None)
         for cache, form in zip(caches, NEW, strict=True)
-    )
-    assert distance(apart, expected) < TOLERANCE
-    assert torch.equal(apart, folded)
+    ]
+    assert all(distance(o, expected) < TOLERANCE for o in found)
     for a, b in zip(*caches, strict=True):
-        assert torch.equal(a[:, :75], b[:, :75])
+        assert distance(b[:, :75], a[:, :75].double().cpu()) < TOLERANCE
         assert b[:, 75:].isnan().all()
+    if device.type == "cpu":
+        assert torch.equal(*found)
+        assert all(torch.equal(a[:, :75], b[:, :75]) for a, b in zip(*caches, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +88,11 @@ def test_what_a_row_sees(sight, form, position, length, device):
     assert distance(found, expected) < TOLERANCE
 
 
-@pytest.mark.parametrize("form", NEW)
-@pytest.mark.parametrize("config", [CUT, LONG], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("config", "form"),
+    [(CUT, Form.APART), (CUT, Form.FOLDED), (LONG, Form.FOLDED)],
+    ids=["apart", "folded", "folded, long"],
+)
 @pytest.mark.parametrize(
     ("position", "rounds"), [(24, [1] * 16), (0, [5, 11]), (50, [3, 1, 8, 4])], ids=str
 )
@@ -119,7 +125,7 @@ def test_a_row_s_bits_do_not_depend_on_hostile_ones_after_it(form, device):
 @pytest.mark.parametrize("form", NEW)
 def test_a_value_that_is_not_finite_reaches_those_who_see_it(form, device):
     """In its own round, and in the next, which finds it in the cache."""
-    c, cache, w = case(SIZES[2], device), None, 11
+    c, w = case(SIZES[2], device), 11
     cache = hostile(c.cache, 10)
     whole = serve(c, hostile(c.cache, 10), 10, c.qkv, form=form)
     c.qkv[3, -1] = NAN

@@ -32,7 +32,8 @@ PAST = Sight()  # the target's: all positions up to its own
 class AttentionConfig:
     """tile: of query rows times heads, the M of the products. keys: in one step. group: splits
     whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options;
-    registers: most of a thread of a kernel launched early, 0: as the compiler likes.
+    registers: most of a thread of a kernel launched early, 0: as the compiler likes. programs: most
+    of `attend_rows`, 2 for each multiprocessor of an H200; what there is beyond is theirs in turn.
 
     All rungs of the ladder begin at multiples of the rows of a split before them, and all splits
     are multiples of `keys`.
@@ -45,6 +46,7 @@ class AttentionConfig:
     group: int = 16
     ladder: tuple[tuple[int, int], ...] = LADDER
     registers: int = 0
+    programs: int = 264
 
     @classmethod
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
@@ -88,11 +90,11 @@ class AttentionConfig:
 class CombineConfig:
     """cols: columns of a head in one program. parts: read at a time. Then Triton's warps.
 
-    32 columns are a line of memory. 32 parts of them are 4 KiB under way a program: at a length of
-    one, 16 heads of 256 columns have 128 programs and half a MiB under way.
+    32 parts of 64 columns are 8 KiB under way a program, and the next as many behind them: at a
+    length of one, 16 heads of 256 columns have 64 programs and half a MiB under way.
     """
 
-    cols: int = 32
+    cols: int = 64
     parts: int = 32
     warps: int = 4
 

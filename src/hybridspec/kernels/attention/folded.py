@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight
-from hybridspec.kernels.attention.ladder import start_of
+from hybridspec.kernels.attention.ladder import count_of, start_of
 from hybridspec.kernels.attention.parts import finite, leave
 from hybridspec.kernels.attention.prepare import Norms, Tables, marked, read_rows, turned
 from hybridspec.kernels.early import options, take_turn
@@ -75,22 +75,24 @@ def _attend_rows(  # type: ignore[no-untyped-def]
     M: tl.constexpr, SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    tile, kv, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, w = tl.load(position), tl.load(length)
     end = first + w
-    start = start_of(split, RUNGS)
-    stop = tl.minimum(start_of(split + 1, RUNGS), end)
-    rows = w - tile * (M // SHARED)  # of this tile and of those behind it
-    if (rows <= 0) | (start >= end):
+    tiles = tl.cdiv(w, M // SHARED)
+    items = tiles * KV * count_of(end, RUNGS)
+    if tl.program_id(0) >= items:
         take_turn(EARLY)
-    else:
+    for item in tl.range(tl.program_id(0), items, tl.num_programs(0), disable_licm=True):
+        tile, kv, split = item % tiles, item // tiles % KV, item // tiles // KV
+        start = start_of(split, RUNGS)
+        stop = tl.minimum(start_of(split + 1, RUNGS), end)
+        rows = w - tile * (M // SHARED)  # of this tile and of those behind it
         m, col = tl.arange(0, M), tl.arange(0, COLS)[None, :]
         t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
         valid = (m // SHARED < rows) & (m % SHARED < H // KV)
-        keys += kv.to(tl.int64) * head_stride
-        values += kv.to(tl.int64) * head_stride
+        own_keys = keys + kv.to(tl.int64) * head_stride
+        own_values = values + kv.to(tl.int64) * head_stride
         known = tl.minimum(stop, first)  # rows from here on are the round's
-        key, value = _old(keys, values, start, known, D, KEYS, COLS)
+        key, value = _old(own_keys, own_values, start, known, D, KEYS, COLS)
         take_turn(EARLY)
         x = qkv + (t * qkv_row + head * STEP)[:, None]
         a, b = read_rows(x, valid, D, R, COLS)
@@ -106,8 +108,8 @@ def _attend_rows(  # type: ignore[no-untyped-def]
         if (tile == 0) & (stop > first):
             to = (first + i)[:, None] * D + col
             mine = (real & (first + i >= start))[:, None] & (col < D)
-            tl.store(keys + to, own_key, mask=mine)
-            tl.store(values + to, own_value, mask=mine)
+            tl.store(own_keys + to, own_key, mask=mine)
+            tl.store(own_values + to, own_value, mask=mine)
         top, total = tl.full((M,), -float("inf"), tl.float32), tl.zeros((M,), tl.float32)
         acc = tl.zeros((M, COLS), tl.float32)
         for begin in tl.range(start, stop, KEYS, disable_licm=True):
@@ -116,7 +118,7 @@ def _attend_rows(  # type: ignore[no-untyped-def]
                 new = (row >= first) & (row < end)
                 key, value = _placed(own_key, key, new), _placed(own_value, value, new)
             scores = tl.dot(query, tl.trans(key), input_precision="ieee") * scale
-            after = _old(keys, values, begin + KEYS, known, D, KEYS, COLS)
+            after = _old(own_keys, own_values, begin + KEYS, known, D, KEYS, COLS)
             scores = tl.where(_sees(first + t, row, end, WINDOW, CAUSAL), scores, -float("inf"))
             top, total, acc = _step(scores, value, top, total, acc)
             key, value = after
@@ -151,7 +153,7 @@ def attend_rows(
     c = config or AttentionConfig.fold(heads, kv, size)
     cut = Cut.of(c, heads, kv, size, rows)
     workspace.check(*cut.room())
-    _attend_rows[(cut.tiles, kv, cut.splits)](
+    _attend_rows[(min(c.programs, cut.tiles * kv * cut.splits),)](
         qkv, qkv.stride(0), norms.q, norms.k, norms.eps, *rope, keys, values, keys.stride(0),
         position, length, workspace.parts, size**-0.5 * math.log2(math.e), heads, kv, size,
         rope.cos.shape[-1], 2 * size if gated else size, sight.window, sight.causal, c.rungs(),

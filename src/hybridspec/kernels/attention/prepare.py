@@ -57,12 +57,12 @@ def turned(  # type: ignore[no-untyped-def]
     turning = real[:, None] & (col < R)
     own = tl.load(factor + col, mask=col < D, other=0.0)
     its = tl.load(factor + partner, mask=col < R, other=0.0)
-    c = tl.load(cos + at[:, None] * R + col, mask=turning, other=1.0)
-    s = tl.load(sin + at[:, None] * R + col, mask=turning, other=0.0)
     x, y = a.to(tl.float32), b.to(tl.float32)
     scale = tl.rsqrt(tl.sum(x * x, 1) / D + eps)[:, None]
     x = (x * scale * own).to(a.dtype).to(tl.float32)
     y = (y * scale * its).to(a.dtype).to(tl.float32)
+    c = tl.load(cos + at[:, None] * R + col, mask=turning, other=1.0)
+    s = tl.load(sin + at[:, None] * R + col, mask=turning, other=0.0)
     return tl.fma(y, s, x * c)
 
 

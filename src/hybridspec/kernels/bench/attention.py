@@ -6,15 +6,20 @@ the second-level cache; the capacity that the grid is made for is the same at ev
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hybridspec.kernels.attention import naive
-from hybridspec.kernels.attention.config import PAST, AttentionConfig, Sight
+from hybridspec.kernels.attention.combine import combine
+from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
+from hybridspec.kernels.attention.folded import attend_rows
+from hybridspec.kernels.attention.forms import Form, attention
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
 from hybridspec.kernels.attention.split import attend, room
 from hybridspec.kernels.bench.checks import compare, same
@@ -22,16 +27,31 @@ from hybridspec.kernels.bench.setting import EPS, Setting
 from hybridspec.kernels.last import Workspace
 from hybridspec.model.layers import Rope
 
-LENGTHS, CALLS = (1, 16), 64
+LENGTHS, MORE, CALLS = (1, 16), (1, 6, 16), 64
 SHORTER = ((0, 64), (512, 128), (2048, 256), (16384, 512), (32768, 2048))
+HALF = ((0, 32), (1024, 64), (4096, 256), (32768, 1024))  # of the default's splits: one step at 512
 VARIANTS = [
-    AttentionConfig(64, 32, warps=4),
-    AttentionConfig(64, 32, warps=8, stages=3),
-    AttentionConfig(64, 64, warps=8),
-    AttentionConfig(128, 32, warps=8),
-    AttentionConfig(32, 64, warps=4),
-    AttentionConfig(16, 64, warps=4),
-    AttentionConfig(64, 32, warps=4, ladder=SHORTER),
+    AttentionConfig(64, 32, warps=8),
+    AttentionConfig(16, 64),
+    AttentionConfig(16, 32, warps=2),
+    AttentionConfig(16, 32, ladder=SHORTER),
+    AttentionConfig(16, 32, ladder=HALF),
+]
+FOLDS = [
+    AttentionConfig(16, 32, warps=8, programs=132),
+    AttentionConfig(16, 64, warps=8, programs=132),
+    AttentionConfig(16, 64, warps=8, registers=128),
+    AttentionConfig(16, 32, warps=4),
+    AttentionConfig(16, 32, warps=8, registers=128, ladder=HALF),
+    AttentionConfig(16, 32, warps=8, registers=128, programs=1056),
+]
+Cache = tuple[Tensor, Tensor]  # of keys and values
+COMBINES = [
+    CombineConfig(32, 16),
+    CombineConfig(32, 32),
+    CombineConfig(64, 16),
+    CombineConfig(128, 16),
+    CombineConfig(256, 16, warps=8),
 ]
 
 
@@ -52,7 +72,7 @@ class Layer:
     gated: bool
     sight: Sight
 
-    def cache(self, i: int, step: int) -> tuple[Tensor, Tensor]:
+    def cache(self, i: int, step: int) -> Cache:
         """The i-th stretch of `rows` rows, `step` rows after the one before."""
         at = slice(i * step, i * step + self.rows)
         return self.keys[:, at], self.values[:, at]
@@ -103,16 +123,25 @@ def space(s: Setting, a: Layer, c: AttentionConfig | None) -> Workspace:
 
 
 def serve(
-    a: Layer, cache: tuple[Tensor, Tensor], parts: Workspace, c: AttentionConfig | None = None, *,
-    first: bool = True, second: bool = True, early: bool = False,
+    a: Layer, cache: Cache, parts: Workspace, c: AttentionConfig | None = None,
+    form: Form = Form.JOINED, own: CombineConfig | None = None, *, early: bool = False,
 ) -> None:  # fmt: skip
-    """The two launches, or one of them."""
-    if first:
-        prepare(a.qkv, a.norms, a.rope, *cache, a.position, a.length, a.q, gated=a.gated,
-                ring=a.sight.ring, early=early)  # fmt: skip
-    if second:
-        attend(a.q, a.qkv if a.gated else None, *cache, a.position, a.length, a.out, parts, c,
-               sight=a.sight, early=early)  # fmt: skip
+    """The launches of a form."""
+    attention(a.qkv, a.norms, a.rope, *cache, a.position, a.length, a.q, a.out, parts, c, own,
+              gated=a.gated, sight=a.sight, form=form, early=early)  # fmt: skip
+
+
+def served(
+    s: Setting, a: Layer, caches: list[Cache], parts: Workspace, c: AttentionConfig | None = None,
+    form: Form = Form.JOINED, own: CombineConfig | None = None,
+) -> list[Callable[[], None]]:  # fmt: skip
+    """Calls in a row, each over another cache."""
+    return [partial(serve, a, cache, parts, c, form, own, **s.options) for cache in caches]
+
+
+def forms(a: Layer) -> list[Form]:
+    """Those that a layer can have."""
+    return [f for f in Form if f is not Form.FOLDED or not a.sight.ring]
 
 
 def check_attention(s: Setting) -> None:
@@ -149,34 +178,48 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
             o = naive.attend(a.q[:w].double(), cache[0].double(), cache[1].double(), seen)
             o = o if gate is None else o * gate.sigmoid()
             compare(s, f"{about}: out", a.out[:w], o.flatten(1))
+            rows = [t[:, at].clone() for t in cache]
+            for form in forms(a)[1:]:
+                for t in cache:
+                    t[:, at] = torch.nan
+                serve(a, cache, parts, form=form)
+                compare(s, f"{about}, {form.value}: out", a.out[:w], o.flatten(1))
+                for t, known in zip(cache, rows, strict=True):
+                    compare(s, f"{about}, {form.value}: cache", t[:, at], known.double())
 
 
 def _check_bits(s: Setting, a: Layer, position: int) -> None:
+    cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in forms(a)]
+    if s.device.type == "cuda":
+        cuts += [(Form.JOINED, VARIANTS[0]), *((Form.FOLDED, c) for c in FOLDS)]
     cache, whole = a.cache(0, 0), a.qkv
-    for c in (None, VARIANTS[0]) if s.device.type == "cuda" else (None,):
+    for form, c in cuts:
         parts = space(s, a, c)
         a.qkv = whole
         a.position.fill_(position)
         a.length.fill_(16)
-        serve(a, cache, parts, c)
+        serve(a, cache, parts, c, form)
         at_once, found = a.out.clone(), []
         for start, w in ((0, 1), (1, 1), (2, 5), (7, 9)):
             a.qkv = torch.full_like(whole, float("nan"))
             a.qkv[:w] = whole[start : start + w]
             a.position.fill_(position + start)
             a.length.fill_(w)
-            serve(a, cache, parts, c)
+            serve(a, cache, parts, c, form)
             found.append(a.out[:w].clone())
-        same(s, f"attention in rounds, {c or 'default'}", torch.cat(found), at_once)
+        about = f"attention in rounds, {form.value}, {c or 'default'}"
+        same(s, about, torch.cat(found), at_once)
 
 
 def time_attention(s: Setting) -> None:
-    """Each launch and both, at every context, beside torch's own attention; the drafter's."""
+    """Each launch and both, at every context, beside torch's own attention; the other forms; the
+    drafter's."""
     a = target(s, spare=110_000 if s.device.type == "cuda" else 0)
     for context in contexts(s):
         _time(s, "attention", a, context, (None, *s.cuts(VARIANTS)))
         for w in LENGTHS:
             _time_peer(s, a, context, w)
+        _time_forms(s, a, context)
     full = drafter(s, Sight(causal=False), capacity(s))
     for context in contexts(s):
         _time(s, "drafter's attention", full, context - 20, (None,))
@@ -193,46 +236,84 @@ def time_windows(s: Setting) -> None:
 def _time(
     s: Setting, name: str, a: Layer, context: int, configs: tuple[AttentionConfig | None, ...]
 ) -> None:
-    count, step, one = _stretches(s, a, context)
-    a.position.fill_(context)
-    for c in configs:
-        parts = space(s, a, c)
-
-        def calls(
-            first: bool, second: bool, c: AttentionConfig | None = c, parts: Workspace = parts
-        ) -> list[Callable[[], None]]:
-            return [
-                lambda i=i: serve(a, a.cache(i, step), parts, c, first=first, second=second,
-                                  **s.options)
-                for i in range(count)
+    """The present form, whole and launch by launch."""
+    caches, one = _caches(s, a, context)
+    gate, lengths = a.qkv if a.gated else None, (a.position, a.length)
+    for w, c in itertools.product(LENGTHS, configs):
+        a.position.fill_(context)
+        a.length.fill_(w)
+        parts, about = space(s, a, c), f"context {context}, w = {w}"
+        if c is None:
+            prepares = [
+                partial(prepare, a.qkv, a.norms, a.rope, *cache, *lengths, a.q, gated=a.gated,
+                        ring=a.sight.ring, **s.options)
+                for cache in caches
             ]  # fmt: skip
+            s.timed(f"{name}: prepare, {about}", "", prepares, a.qkv.nbytes * w / 8)
+            s.timed(f"{name}: both, {about}", "", served(s, a, caches, parts), one)
+        attends = [
+            partial(attend, a.q, gate, *cache, *lengths, a.out, parts, c, sight=a.sight,
+                    **s.options)
+            for cache in caches
+        ]  # fmt: skip
+        s.timed(f"{name}: attend, {about}", c or "default", attends, one)
 
-        for w in LENGTHS:
-            a.length.fill_(w)
-            about = f"context {context}, w = {w}"
-            if c is None:
-                moved = a.qkv.nbytes * w / 8
-                s.timed(f"{name}: prepare, {about}", "", calls(True, False), moved)
-                s.timed(f"{name}: both, {about}", "", calls(True, True), one)
-            s.timed(f"{name}: attend, {about}", c or "default", calls(False, True), one)
+
+def _time_forms(s: Setting, a: Layer, context: int) -> None:
+    """Each form whole; what the newer ones are made of; cuts of theirs, whole again."""
+    caches, one = _caches(s, a, context)
+    a.position.fill_(context)
+    for w in MORE:
+        a.length.fill_(w)
+        about = f"context {context}, w = {w}"
+        for form in Form:
+            _time_form(s, a, caches, about, one, form)
+        _time_launches(s, a, caches, about, one)
+        for c in s.cuts(FOLDS):
+            _time_form(s, a, caches, about, one, Form.FOLDED, c)
+        for own in s.cuts(COMBINES):
+            _time_form(s, a, caches, about, one, Form.FOLDED, own=own)
 
 
-def _stretches(s: Setting, a: Layer, context: int) -> tuple[int, int, float]:
-    """How many caches take turns, how far apart they begin, and the bytes that a call reads."""
+def _time_form(
+    s: Setting, a: Layer, caches: list[Cache], about: str, one: float, form: Form,
+    c: AttentionConfig | None = None, own: CombineConfig | None = None,
+) -> None:  # fmt: skip
+    calls = served(s, a, caches, space(s, a, c), c, form, own)
+    s.timed(f"attention: {form.value}, {about}", c or own or "default", calls, one)
+
+
+def _time_launches(s: Setting, a: Layer, caches: list[Cache], about: str, one: float) -> None:
+    parts, lengths = space(s, a, None), (a.position, a.length)
+    rows = [
+        partial(attend_rows, a.qkv, a.norms, a.rope, *cache, *lengths, a.q.shape[1], parts,
+                gated=a.gated, **s.options)
+        for cache in caches
+    ]  # fmt: skip
+    s.timed(f"attention: attend_rows, {about}", "", rows, one)
+    adds = [
+        partial(combine, a.qkv, keys, *lengths, a.out, parts, **s.options) for keys, _ in caches
+    ]
+    s.timed(f"attention: combine, {about}", "", adds, one)
+
+
+def _caches(s: Setting, a: Layer, context: int) -> tuple[list[Cache], float]:
+    """Stretches of the cache that calls in a row take, and the bytes that a call reads."""
     held = min(context + 16, a.rows)
     one = 2.0 * held * a.keys[:, 0].nbytes
     spare = a.keys.shape[1] - a.rows
-    return min(CALLS, s.copies(one), 1 + spare // held), held, one
+    count = min(CALLS, s.copies(one), 1 + spare // held)
+    return [a.cache(i, held) for i in range(count)], one
 
 
 def _time_peer(s: Setting, a: Layer, context: int, w: int) -> None:
     """torch's fused operator on the same sizes, every query seeing every key."""
-    count, step, one = _stretches(s, a, context)
+    caches, one = _caches(s, a, context)
     q = s.normal(1, a.q.shape[1], w, a.q.shape[2])
 
-    def call(i: int) -> None:
-        k, v = (t[None, :, : context + w] for t in a.cache(i, step))
+    def call(cache: Cache) -> None:
+        k, v = (t[None, :, : context + w] for t in cache)
         F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
-    calls = [lambda i=i: call(i) for i in range(count)]
+    calls = [partial(call, cache) for cache in caches]
     s.timed(f"attention: attend, context {context}, w = {w}, SDPA", "", calls, one)
