@@ -40,7 +40,7 @@ VARIANTS = [
 FOLDS = [
     AttentionConfig(16, 32, warps=8, programs=132),
     AttentionConfig(16, 64, warps=8, programs=132),
-    AttentionConfig(16, 64, warps=8, registers=128),
+    AttentionConfig(16, 64, warps=16, programs=132),
     AttentionConfig(16, 32, warps=4),
     AttentionConfig(16, 32, warps=8, registers=128, ladder=HALF),
     AttentionConfig(16, 32, warps=8, registers=128, programs=1056),
@@ -131,6 +131,13 @@ def serve(
               gated=a.gated, sight=a.sight, form=form, early=early)  # fmt: skip
 
 
+def begin(a: Layer, position: int, w: int) -> None:
+    """A round's lengths, and no result yet: a kernel between them and one launched early."""
+    a.position.fill_(position)
+    a.length.fill_(w)
+    a.out.fill_(torch.nan)
+
+
 def served(
     s: Setting, a: Layer, caches: list[Cache], parts: Workspace, c: AttentionConfig | None = None,
     form: Form = Form.JOINED, own: CombineConfig | None = None,
@@ -160,9 +167,8 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
     cache, parts = a.cache(0, 0), space(s, a, None)
     for position in positions:
         for w in (1, 5, 16):
-            a.position.fill_(position)
-            a.length.fill_(w)
-            serve(a, cache, parts)
+            begin(a, position, w)
+            serve(a, cache, parts, **s.options)
             about = f"{name}, P = {position}, w = {w}"
             q, gate, k, _ = naive.split(a.qkv[:w].double(), heads, a.keys.shape[0], size,
                                         gated=a.gated)  # fmt: skip
@@ -182,7 +188,8 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
             for form in forms(a)[1:]:
                 for t in cache:
                     t[:, at] = torch.nan
-                serve(a, cache, parts, form=form)
+                begin(a, position, w)
+                serve(a, cache, parts, form=form, **s.options)
                 compare(s, f"{about}, {form.value}: out", a.out[:w], o.flatten(1))
                 for t, known in zip(cache, rows, strict=True):
                     compare(s, f"{about}, {form.value}: cache", t[:, at], known.double())
@@ -196,16 +203,14 @@ def _check_bits(s: Setting, a: Layer, position: int) -> None:
     for form, c in cuts:
         parts = space(s, a, c)
         a.qkv = whole
-        a.position.fill_(position)
-        a.length.fill_(16)
-        serve(a, cache, parts, c, form)
+        begin(a, position, 16)
+        serve(a, cache, parts, c, form, **s.options)
         at_once, found = a.out.clone(), []
         for start, w in ((0, 1), (1, 1), (2, 5), (7, 9)):
             a.qkv = torch.full_like(whole, float("nan"))
             a.qkv[:w] = whole[start : start + w]
-            a.position.fill_(position + start)
-            a.length.fill_(w)
-            serve(a, cache, parts, c, form)
+            begin(a, position + start, w)
+            serve(a, cache, parts, c, form, **s.options)
             found.append(a.out[:w].clone())
         about = f"attention in rounds, {form.value}, {c or 'default'}"
         same(s, about, torch.cat(found), at_once)
@@ -269,10 +274,11 @@ def _time_forms(s: Setting, a: Layer, context: int) -> None:
         for form in Form:
             _time_form(s, a, caches, about, one, form)
         _time_launches(s, a, caches, about, one)
-        for c in s.cuts(FOLDS):
-            _time_form(s, a, caches, about, one, Form.FOLDED, c)
-        for own in s.cuts(COMBINES):
-            _time_form(s, a, caches, about, one, Form.FOLDED, own=own)
+        if w in LENGTHS:
+            for c in s.cuts(FOLDS):
+                _time_form(s, a, caches, about, one, Form.FOLDED, c)
+            for own in s.cuts(COMBINES):
+                _time_form(s, a, caches, about, one, Form.FOLDED, own=own)
 
 
 def _time_form(
