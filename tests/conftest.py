@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
+sys.path.insert(0, str(Path(__file__).parent))
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+    from interpreted import products_by_rows
 
-sys.path.insert(0, str(Path(__file__).parent))
+    products_by_rows()
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,6 @@ import triton.language as tl
 from hybridspec import Engine, SamplingParams, assets
 from hybridspec.errors import HybridSpecError
 from hybridspec.policy.profile import load_profile
-from hybridspec.runtime import accelerate
 from hybridspec.runtime.check import committed
 from hybridspec.runtime.device import run as runs_of_rounds
 from hybridspec.runtime.device.ring import ABORTED
@@ -45,10 +44,8 @@ KNOWN: dict[tuple[str, str], Engine] = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def drafts_by_kernels():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(accelerate.TRY, "1")
-        yield
+def forget():
+    yield
     KNOWN.clear()
 
 

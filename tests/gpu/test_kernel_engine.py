@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from hybridspec import Engine, SamplingParams, assets
+from hybridspec.policy.profile import load_profile
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.state import TargetState
 
@@ -19,7 +20,10 @@ PROMPTS = (
     "What is 17 + 26? Explain.",
     "List three things that one needs for a picnic.",
 )
-SYSTEMS = (*(f"static:{w}" for w in (1, 2, 3, 5, 8, 11, 16)), "length16", "ema", "cascade")
+SYSTEMS = (
+    *(f"static:{w}" for w in (1, 2, 3, 5, 8, 11, 16)), "length16", "ema", "cascade", "hybridspec",
+    "evict-cal",
+)  # fmt: skip
 GREEDY = SamplingParams(max_tokens=96, ignore_eos=True)
 SEEDED = SamplingParams(max_tokens=96, temperature=0.9, top_p=0.95, seed=7, ignore_eos=True)
 
@@ -32,7 +36,10 @@ def engine(dtype: str, *, kernels: bool = True) -> Engine:
 
 @pytest.fixture(scope="module")
 def ours() -> Engine:
-    return engine("bfloat16")
+    """With the profile of another machine, which is a policy like any."""
+    made = engine("bfloat16")
+    made.profile = load_profile(assets.PROFILE)
+    return made
 
 
 def test_the_kernels_are_used(ours):

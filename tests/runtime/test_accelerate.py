@@ -9,14 +9,9 @@ import torch
 
 from builders import drafter_config, random_drafter, random_target, target_config
 from hybridspec.model.drafter import Drafter
-from hybridspec.runtime.accelerate import TRY, accelerated, accelerated_drafter, drafter_refusal
+from hybridspec.runtime.accelerate import accelerated, accelerated_drafter, drafter_refusal
 
 CONFIG = drafter_config(target_config())
-
-
-@pytest.fixture(autouse=True)
-def asked_for(monkeypatch):
-    monkeypatch.setenv(TRY, "1")
 
 
 def test_on_a_cpu_models_stay_as_they_are():
@@ -42,11 +37,3 @@ def test_others_are_told_why_not(changes, dtype, said):
     reason = drafter_refusal(Drafter(replace(CONFIG, **changes), dtype=dtype))
     assert reason is not None
     assert said in reason
-
-
-def test_drafters_stay_with_torch_until_asked_for(monkeypatch):
-    monkeypatch.delenv(TRY)
-    reason = drafter_refusal(Drafter(CONFIG))
-    assert reason is not None
-    assert "have not run on a GPU yet" in reason
-    assert TRY in reason

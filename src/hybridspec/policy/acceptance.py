@@ -93,10 +93,10 @@ class AcceptanceModel:
         return self.curves.x.shape[0]
 
     def conditional(self, confidence: Tensor, entropy: Tensor) -> Tensor:
-        """c_1..c_M, [..., M], from top-1 confidence and entropy [..., M]."""
-        wide = confidence.to(self.weights.dtype)
-        calibrated = self.curves(wide)
-        terms = features(calibrated, entropy.to(self.weights.dtype), self.block)
+        """c_1..c_M, [..., M], from top-1 confidence and entropy [..., M]: where the model is, which
+        is on the host for a length that the host chooses."""
+        calibrated = self.curves(confidence.to(self.weights))
+        terms = features(calibrated, entropy.to(self.weights), self.block)
         return (terms @ self.weights).sigmoid()
 
     def prefix(self, confidence: Tensor, entropy: Tensor) -> Tensor:

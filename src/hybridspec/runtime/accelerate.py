@@ -3,8 +3,6 @@ where they do not."""
 
 from __future__ import annotations
 
-import os
-
 import torch
 
 from hybridspec.kernels.support import serves
@@ -12,7 +10,6 @@ from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-TRY = "HYBRIDSPEC_DRAFTER_KERNELS"
 BLOCK, HEAD = 16, 256  # rows of a tile; values of a head that attention is cut for
 
 
@@ -50,8 +47,6 @@ def refusal(target: Target) -> str | None:
 def drafter_refusal(drafter: Drafter) -> str | None:
     """As `refusal`, of a drafter."""
     c = drafter.config
-    if os.environ.get(TRY) != "1":
-        return f"their kernels have not run on a GPU yet; {TRY}=1 tries them"
     if drafter.dtype not in DTYPES:
         return f"the kernels do not compute in {drafter.dtype}"
     if c.block_size > BLOCK:

@@ -123,7 +123,8 @@ def _round(name: str, w: int) -> str:
 def _gdn() -> Iterator[Figure]:
     about = "GDN verification and commit of 30 layers"
     for w, most in ROUNDS.items():
-        yield Figure(f"{about}, exact, w = {w}", "us", most, time_of(_round("exact", w)))
+        alone = f"gdn exact, CUDA: round, w = {w}"  # of the part that sweeps forms
+        yield Figure(f"{about}, exact, w = {w}", "us", most, time_of(_round("exact", w), alone))
     for w in ROUNDS:
         yield Figure(
             f"{about}, exact from raw columns, w = {w}", "us", None,

@@ -20,7 +20,7 @@ from hybridspec.model.gdn import Verifier
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot
 
-FORM = Form.JOINED  # how an attention layer is launched
+FORM = Form.APART  # how an attention layer is launched
 
 
 class TargetPass:
