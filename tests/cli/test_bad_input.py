@@ -134,6 +134,7 @@ def test_a_model_path_that_is_empty_or_a_file(command, pair):
 
 
 OPTIONS = [
+    ("--launcher conveyor", ["--launcher is 'conveyor'", "host or loop"]),
     ("--max-tokens 0", ["--max-tokens is 0", "at least 1"]),
     ("--max-tokens -1", ["--max-tokens is -1", "at least 1"]),
     ("--max-tokens many", ["--max-tokens"]),

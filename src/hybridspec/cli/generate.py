@@ -36,6 +36,7 @@ def generate(
     max_context: o.MaxContext = None,
     profile: o.Profile = None,
     kernels: o.Kernels = True,
+    launcher: o.Launcher = "host",
     system: o.System = None,
     max_tokens: o.MaxTokens = 256,
     temperature: o.Temperature = 0.0,
@@ -87,6 +88,7 @@ def generate(
         max_context=max_context,
         profile=profile,
         kernels=kernels,
+        launcher=launcher,
     )
     show, caution = _hide if as_json else write, ""
     answer = _answer(engine, question, params, system, explain, show)

@@ -54,6 +54,7 @@ def load_engine(
     max_context: int | None,
     profile: Path | None = None,
     kernels: bool = True,
+    launcher: str = "host",
 ) -> Engine:
     """The engine of a pair. What costs little is checked before the weights are read.
 
@@ -76,6 +77,7 @@ def load_engine(
         progress=progress,
         profile=profile,
         kernels=kernels,
+        launcher=launcher,
     )
 
 

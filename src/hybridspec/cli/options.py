@@ -108,6 +108,15 @@ Kernels = Annotated[
         help="On a GPU: verify with our own kernels, or in plain torch.",
     ),
 ]
+Launcher = Annotated[
+    str,
+    typer.Option(
+        "--launcher",
+        metavar="NAME",
+        help="Who leads from round to round: host, or on a GPU loop or switch, where a whole run of "
+        "rounds is one launch. The answer is the same.",
+    ),
+]
 System = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from hybridspec.kernels.bench.setting import EPS, Setting
 from hybridspec.kernels.last import Workspace
 from hybridspec.kernels.linear import naive as law
 from hybridspec.kernels.linear.norm import Next, Normed
+from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import Routed, choose
 from hybridspec.kernels.stream import dense, experts
 from hybridspec.kernels.stream.config import Launch
@@ -85,7 +86,18 @@ def _check_left(s: Setting, name: str, y: Tensor, after: Next, length: int) -> N
 
 
 def _check_experts(s: Setting) -> None:
-    h, w, space = s.shape, weights(s), Workspace.empty(s.device)
+    """With the router as it is; with each expert as likely as its neighbour, and with all equally
+    likely, where ties go to the lower one."""
+    w = weights(s)
+    few, gate = w.router[:-1:2].repeat_interleave(2, 0)[: s.shape.experts], w.router[-1:]
+    alike = w.router[:1].expand(s.shape.experts, -1)
+    for name, router in (("", w.router), (", ties", torch.cat((few, gate))),
+                         (", all alike", torch.cat((alike, gate)))):  # fmt: skip
+        _check_routed(s, f"stream experts{name}", w._replace(router=router))
+
+
+def _check_routed(s: Setting, name: str, w: Weights) -> None:
+    h, space = s.shape, Workspace.empty(s.device)
     x, normed, after = stream(s)
     routed = Routed.empty(h.experts, h.top, s.device)
     results = []
@@ -101,10 +113,10 @@ def _check_experts(s: Setting) -> None:
         ids = routed.ids[:length].long()
         logits = F.linear(normed, w.router.double())
         exact = x[:length].double() + law_experts(normed, w, logits, ids)
-        compare(s, f"stream experts, w = {length}", y[:length], exact)
-        _check_left(s, f"stream experts, w = {length}", y, follows, length)
+        compare(s, f"{name}, w = {length}", y[:length], exact)
+        _check_left(s, f"{name}, w = {length}", y, follows, length)
         results.append(y)
-    same(s, "stream experts: a token among others", results[0][0], results[-1][0])
+    same(s, f"{name}: a token among others", results[0][0], results[-1][0])
 
 
 def time_stream(s: Setting) -> None:
