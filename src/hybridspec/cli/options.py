@@ -113,8 +113,8 @@ Launcher = Annotated[
     typer.Option(
         "--launcher",
         metavar="NAME",
-        help="Who leads from round to round: host, or on a GPU loop or switch, where a whole run of "
-        "rounds is one launch. The answer is the same.",
+        help="Who leads from round to round: host, or on a GPU loop or switch, where a whole run "
+        "of rounds is one launch. The answer is the same.",
     ),
 ]
 System = Annotated[
