@@ -34,6 +34,7 @@ class AttentionConfig:
     whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options;
     registers: most of a thread of a kernel launched early, 0: as the compiler likes. programs: most
     of `attend_rows`, 2 for each multiprocessor of an H200; what there is beyond is theirs in turn.
+    ahead: rows of the cache that a program launched early asks for before it needs them.
 
     All rungs of the ladder begin at multiples of the rows of a split before them, and all splits
     are multiples of `keys`.
@@ -47,6 +48,7 @@ class AttentionConfig:
     ladder: tuple[tuple[int, int], ...] = LADDER
     registers: int = 0
     programs: int = 264
+    ahead: int = 128
 
     @classmethod
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
@@ -62,14 +64,19 @@ class AttentionConfig:
     @classmethod
     def fold(cls, heads: int, kv: int, size: int) -> AttentionConfig:
         """The same cut for `attend_rows`, whose next step waits in registers: with 128 a thread,
-        8 warps let a second program, or one of the kernel before, share the multiprocessor."""
+        8 warps let a second program, or one of the kernel before, share the multiprocessor. To ask
+        for rows ahead takes a few more than there are."""
         c = cls.choose(heads, kv, size)
-        return replace(c, warps=8, registers=128) if size > 128 else c
+        return replace(c, warps=8, registers=128, ahead=0) if size > 128 else c
 
     def options(self, early: bool) -> dict[str, int]:
         """For Triton's launcher, but for stages."""
         limit = {"maxnreg": self.registers} if early and self.registers else {}
         return {"num_warps": self.warps} | limit
+
+    def asked(self, size: int, early: bool) -> int:
+        """Rows to ask for: none of a small model's cache, which the second-level cache keeps."""
+        return self.ahead if early and size > 64 else 0
 
     def rungs(self) -> tuple[tuple[int, int, int], ...]:
         """Of every rung: the first split, the row it begins at, and rows a split."""

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hybridspec.kernels.attention.ahead import ask_for
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight
 from hybridspec.kernels.attention.ladder import count_of, start_of
 from hybridspec.kernels.attention.parts import finite, leave
@@ -73,7 +74,7 @@ def _attend_rows(  # type: ignore[no-untyped-def]
     H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, R: tl.constexpr, STEP: tl.constexpr,
     WINDOW: tl.constexpr, CAUSAL: tl.constexpr, RUNGS: tl.constexpr, SLOTS: tl.constexpr,
     M: tl.constexpr, SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr,
-    ROWS: tl.constexpr, COLS: tl.constexpr, EARLY: tl.constexpr,
+    AHEAD: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     first, w = tl.load(position), tl.load(length)
     end = first + w
@@ -93,6 +94,8 @@ def _attend_rows(  # type: ignore[no-untyped-def]
         own_values = values + kv.to(tl.int64) * head_stride
         known = tl.minimum(stop, first)  # rows from here on are the round's
         key, value = _old(own_keys, own_values, start, known, D, KEYS, COLS)
+        last = tl.minimum(start + KEYS + AHEAD, known)
+        ask_for(own_keys, own_values, start + KEYS, last, D, AHEAD > 0)
         take_turn(EARLY)
         x = qkv + (t * qkv_row + head * STEP)[:, None]
         a, b = read_rows(x, valid, D, R, COLS)
@@ -157,6 +160,7 @@ def attend_rows(
         qkv, qkv.stride(0), norms.q, norms.k, norms.eps, *rope, keys, values, keys.stride(0),
         position, length, workspace.parts, size**-0.5 * math.log2(math.e), heads, kv, size,
         rope.cos.shape[-1], 2 * size if gated else size, sight.window, sight.causal, c.rungs(),
-        cut.slots, cut.tile, cut.shared, cut.tiles, c.keys, ROWS, cut.cols, early,
+        cut.slots, cut.tile, cut.shared, cut.tiles, c.keys, c.asked(size, early), ROWS, cut.cols,
+        early,
         num_stages=1, enable_fp_fusion=False, **c.options(early), **options(early),
     )  # fmt: skip

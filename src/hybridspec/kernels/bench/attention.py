@@ -6,7 +6,6 @@ the second-level cache; the capacity that the grid is made for is the same at ev
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,22 +27,25 @@ from hybridspec.kernels.last import Workspace
 from hybridspec.model.layers import Rope
 
 LENGTHS, MORE, CALLS = (1, 16), (1, 6, 16), 64
-SHORTER = ((0, 64), (512, 128), (2048, 256), (16384, 512), (32768, 2048))
 HALF = ((0, 32), (1024, 64), (4096, 256), (32768, 1024))  # of the default's splits: one step at 512
-VARIANTS = [
-    AttentionConfig(64, 32, warps=8),
-    AttentionConfig(16, 64),
-    AttentionConfig(16, 32, warps=2),
-    AttentionConfig(16, 32, ladder=SHORTER),
+FINE = ((0, 64), (8192, 128), (16384, 256), (32768, 1024))
+FINER = ((0, 64), (16384, 128), (32768, 512))
+VARIANTS = [  # of `attend` before `combine`
+    AttentionConfig(16, 32, ahead=0),
+    AttentionConfig(16, 32, stages=3),
+    AttentionConfig(16, 64, warps=8),
+    AttentionConfig(16, 32, ladder=FINE),
+    AttentionConfig(16, 32, ladder=FINER),
+    AttentionConfig(16, 64, warps=8, ladder=FINE),
     AttentionConfig(16, 32, ladder=HALF),
+    AttentionConfig(32, 32, warps=8, ladder=FINE),
 ]
 FOLDS = [
     AttentionConfig(16, 32, warps=8, programs=132),
-    AttentionConfig(16, 64, warps=8, programs=132),
     AttentionConfig(16, 64, warps=16, programs=132),
-    AttentionConfig(16, 32, warps=4),
+    AttentionConfig(16, 32),
+    AttentionConfig(16, 32, warps=8, registers=128, ladder=FINE),
     AttentionConfig(16, 32, warps=8, registers=128, ladder=HALF),
-    AttentionConfig(16, 32, warps=8, registers=128, programs=1056),
 ]
 Cache = tuple[Tensor, Tensor]  # of keys and values
 COMBINES = [
@@ -198,7 +200,7 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
 def _check_bits(s: Setting, a: Layer, position: int) -> None:
     cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in forms(a)]
     if s.device.type == "cuda":
-        cuts += [(Form.JOINED, VARIANTS[0]), *((Form.FOLDED, c) for c in FOLDS)]
+        cuts += [(Form.APART, c) for c in VARIANTS] + [(Form.FOLDED, c) for c in FOLDS]
     cache, whole = a.cache(0, 0), a.qkv
     for form, c in cuts:
         parts = space(s, a, c)
@@ -221,13 +223,13 @@ def time_attention(s: Setting) -> None:
     drafter's."""
     a = target(s, spare=110_000 if s.device.type == "cuda" else 0)
     for context in contexts(s):
-        _time(s, "attention", a, context, (None, *s.cuts(VARIANTS)))
+        _time(s, "attention", a, context)
         for w in LENGTHS:
             _time_peer(s, a, context, w)
         _time_forms(s, a, context)
     full = drafter(s, Sight(causal=False), capacity(s))
     for context in contexts(s):
-        _time(s, "drafter's attention", full, context - 20, (None,))
+        _time(s, "drafter's attention", full, context - 20)
 
 
 def time_windows(s: Setting) -> None:
@@ -235,33 +237,29 @@ def time_windows(s: Setting) -> None:
     window = 4096 if s.device.type == "cuda" else 40
     ring = drafter(s, Sight(window=window, ring=True), window + 16)
     for context in contexts(s)[-2:]:
-        _time(s, "windowed layer of the drafter", ring, context, (None,))
+        _time(s, "windowed layer of the drafter", ring, context)
 
 
-def _time(
-    s: Setting, name: str, a: Layer, context: int, configs: tuple[AttentionConfig | None, ...]
-) -> None:
-    """The present form, whole and launch by launch."""
+def _time(s: Setting, name: str, a: Layer, context: int) -> None:
+    """The first form, whole and launch by launch."""
     caches, one = _caches(s, a, context)
-    gate, lengths = a.qkv if a.gated else None, (a.position, a.length)
-    for w, c in itertools.product(LENGTHS, configs):
-        a.position.fill_(context)
+    parts, gate, lengths = space(s, a, None), a.qkv if a.gated else None, (a.position, a.length)
+    a.position.fill_(context)
+    for w in LENGTHS:
         a.length.fill_(w)
-        parts, about = space(s, a, c), f"context {context}, w = {w}"
-        if c is None:
-            prepares = [
-                partial(prepare, a.qkv, a.norms, a.rope, *cache, *lengths, a.q, gated=a.gated,
-                        ring=a.sight.ring, **s.options)
-                for cache in caches
-            ]  # fmt: skip
-            s.timed(f"{name}: prepare, {about}", "", prepares, a.qkv.nbytes * w / 8)
-            s.timed(f"{name}: both, {about}", "", served(s, a, caches, parts), one)
-        attends = [
-            partial(attend, a.q, gate, *cache, *lengths, a.out, parts, c, sight=a.sight,
-                    **s.options)
+        about = f"context {context}, w = {w}"
+        prepares = [
+            partial(prepare, a.qkv, a.norms, a.rope, *cache, *lengths, a.q, gated=a.gated,
+                    ring=a.sight.ring, **s.options)
             for cache in caches
         ]  # fmt: skip
-        s.timed(f"{name}: attend, {about}", c or "default", attends, one)
+        s.timed(f"{name}: prepare, {about}", "", prepares, a.qkv.nbytes * w / 8)
+        s.timed(f"{name}: both, {about}", "", served(s, a, caches, parts), one)
+        attends = [
+            partial(attend, a.q, gate, *cache, *lengths, a.out, parts, sight=a.sight, **s.options)
+            for cache in caches
+        ]
+        s.timed(f"{name}: attend, {about}", "default", attends, one)
 
 
 def _time_forms(s: Setting, a: Layer, context: int) -> None:
@@ -274,11 +272,12 @@ def _time_forms(s: Setting, a: Layer, context: int) -> None:
         for form in Form:
             _time_form(s, a, caches, about, one, form)
         _time_launches(s, a, caches, about, one)
-        if w in LENGTHS:
-            for c in s.cuts(FOLDS):
-                _time_form(s, a, caches, about, one, Form.FOLDED, c)
-            for own in s.cuts(COMBINES):
-                _time_form(s, a, caches, about, one, Form.FOLDED, own=own)
+        for c in s.cuts(VARIANTS):
+            _time_form(s, a, caches, about, one, Form.APART, c)
+        for c in s.cuts(FOLDS):
+            _time_form(s, a, caches, about, one, Form.FOLDED, c)
+        for own in s.cuts(COMBINES):
+            _time_form(s, a, caches, about, one, Form.APART, own=own)
 
 
 def _time_form(
