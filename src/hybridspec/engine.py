@@ -224,10 +224,10 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
-        rounds = self._launching.rounds(chosen, output, observed=explain or keep_drafts)
         with self._lock:
             self._check_free()
             self._launching.halt()  # a stream that was dropped may have left the device at work
+            rounds = self._launching.rounds(chosen, output, observed=explain or keep_drafts)
             sequence = self._sequence(params, chosen.drafts)
             sequence.explain, sequence.keep_drafts = explain, keep_drafts
             stream = Stream(rounds, sequence, ids, output, most)

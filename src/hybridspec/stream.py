@@ -108,9 +108,11 @@ class Stream:
     def _end(self) -> Piece:
         if self.finished:
             return Piece("", ())
-        self._rounds.halt()
-        emission = self._output.finish()
-        self._finish = emission.finish_reason
+        try:
+            self._rounds.halt()
+        finally:  # also where the device has failed: the answer is over
+            emission = self._output.finish()
+            self._finish = emission.finish_reason
         self._pieces.append(emission.text)
         return Piece(emission.text, ())
 

@@ -13,7 +13,9 @@ ARCHITECTURES = (80, 86, 89, 90, 120)
 FORMS = {
     "joint": dense.sizes(2048, dense.ROW, ends=False, wide=False),
     "router": dense.sizes(3072, dense.ROW, ends=False, wide=True),
-    "gated": dense.sizes(4096, dense.HEADS, ends=True, wide=False),
+    "gated": dense.sizes(4096, dense.HEADS, ends=True, wide=False, parts=4),
+    "gated, 122b": dense.sizes(8192, dense.HEADS, ends=True, wide=False, parts=4),
+    "joint, four steps": dense.sizes(2048, dense.ROW, ends=False, wide=False, deep=4),
     "out": dense.sizes(4096, dense.NONE, ends=True, wide=False),
     "drafter's up": dense.sizes(2048, dense.ROW, ends=False, wide=False, paired=True),
     "drafter's fc": dense.sizes(16384, dense.NONE, ends=True, wide=False),

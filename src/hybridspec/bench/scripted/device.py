@@ -19,6 +19,7 @@ from hybridspec.runtime.device.passes import Passes
 from hybridspec.runtime.device.round import Plan, Round
 from hybridspec.runtime.device.rounds import DeviceRounds
 from hybridspec.runtime.device.runs import Runs
+from hybridspec.runtime.device.signals import settle
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
 from hybridspec.runtime.launching import Launcher
@@ -62,8 +63,9 @@ class _Forgetful(Round):
 
     def keep(self) -> None:
         """One too few."""
-        kept = self.memory.numbers.kept
-        kept.sub_(1).clamp_(min=0)
+        numbers = self.memory.numbers
+        numbers.kept.sub_(1).clamp_(min=0)
+        settle(numbers)  # the commit reads it ahead of its turn
         super().keep()
 
 

@@ -34,7 +34,8 @@ class AttentionConfig:
     whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options;
     registers: most of a thread of a kernel launched early, 0: as the compiler likes. programs: most
     of `attend_rows`, 2 for each multiprocessor of an H200; what there is beyond is theirs in turn.
-    ahead: rows of the cache that a program launched early asks for before it needs them.
+    ahead: rows of the cache that a program launched early asks for before it needs them; none until
+    that has been timed (128 is in the bench).
 
     All rungs of the ladder begin at multiples of the rows of a split before them, and all splits
     are multiples of `keys`.
@@ -48,7 +49,7 @@ class AttentionConfig:
     ladder: tuple[tuple[int, int], ...] = LADDER
     registers: int = 0
     programs: int = 264
-    ahead: int = 128
+    ahead: int = 0
 
     @classmethod
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
@@ -64,10 +65,9 @@ class AttentionConfig:
     @classmethod
     def fold(cls, heads: int, kv: int, size: int) -> AttentionConfig:
         """The same cut for `attend_rows`, whose next step waits in registers: with 128 a thread,
-        8 warps let a second program, or one of the kernel before, share the multiprocessor. To ask
-        for rows ahead takes a few more than there are."""
+        8 warps let a second program, or one of the kernel before, share the multiprocessor."""
         c = cls.choose(heads, kv, size)
-        return replace(c, warps=8, registers=128, ahead=0) if size > 128 else c
+        return replace(c, warps=8, registers=128) if size > 128 else c
 
     def options(self, early: bool) -> dict[str, int]:
         """For Triton's launcher, but for stages."""

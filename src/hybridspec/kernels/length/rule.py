@@ -9,6 +9,7 @@ from math import inf
 import torch
 from torch import Tensor
 
+from hybridspec.kernels.linear.config import ROWS
 from hybridspec.policy.acceptance import AcceptanceModel
 from hybridspec.policy.baselines import RatioPolicy, raw
 from hybridspec.policy.hybrid import ThroughputPolicy
@@ -50,8 +51,14 @@ class Rule:
         """The rule of a policy.
 
         Raises:
-            ValueError: a policy that learns, or another one that the kernels do not know.
+            ValueError: a policy that learns, or another one that the kernels do not know, or one
+                whose rounds do not fit a tile.
         """
+        if policy.drafts() >= ROWS or policy.longest > ROWS:
+            raise ValueError(
+                f"A round on the device has at most {ROWS} inputs; this policy wants "
+                f"{max(policy.drafts() + 1, policy.longest)}."
+            )
         match policy:
             case FixedLength():
                 return cls(policy.drafts(), policy.length or policy.longest)

@@ -4,6 +4,8 @@
 #pragma once
 #include "tile.cuh"
 
+static_assert(TOP <= 32 && TOP <= E && E <= 1024, "a lane a chosen expert, a bit a key of a lane");
+
 struct Candidate {
     unsigned key;
     int expert;
@@ -73,14 +75,14 @@ struct Choice {
     static constexpr unsigned ALL = 0xffffffffu;
 
     // A warp has every eighth row, N of them at once: likeliest first, ties to the lowest expert. Experts at
-    // least as likely as the TOP-th of the lanes' best are few, and their order is soon counted.
+    // least as likely as the TOP-th of the lanes' best are few as a rule, and their order is soon counted.
     template <int N>
     __device__ void choose(const float* logits, int rows, const Lane& at, Candidates& candidates) {
         unsigned keys[N][MINE]; // ordered as the logits are; 0 is below all
         float gate[N];
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float* from = logits + min(at.warp + n * WARPS, rows - 1) * (E + 1);
+            const float* from = logits + max(min(at.warp + n * WARPS, rows - 1), 0) * (E + 1);
 #pragma unroll
             for (int j = 0; j < MINE; ++j) keys[n][j] = __float_as_uint(from[min(32 * j + at.lane, E - 1)]);
             gate[n] = from[E];
@@ -145,7 +147,7 @@ struct Choice {
         }
     }
 
-    // The same where ties leave too many candidates: the TOP ones, in ascending order of experts.
+    // The same where there are too many candidates: the TOP ones, in ascending order of experts.
     __device__ void one_by_one(unsigned (&keys)[MINE], Candidate* to, int lane) const {
         unsigned taken = 0; // a bit a key of this lane
         for (int i = 0; i < TOP; ++i) {

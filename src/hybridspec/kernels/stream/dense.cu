@@ -7,10 +7,17 @@
 #include "ring.cuh"
 
 constexpr int WIDTH = PAIRED ? COLS / 2 : COLS; // columns of the result in a tile
+// Blocks a multiprocessor that registers are kept for: two, one of them of the kernel ahead, where they then do
+// not spill.
+#if __CUDA_ARCH__ >= 900
+constexpr int RESIDENT = STEPS == 3 ? 1 : 2;
+#else
+constexpr int RESIDENT = STEPS == 3 || NORM == 2 ? 1 : 2;
+#endif
 
 // Launched early, it reads `length` and the residual ahead of its turn: the kernel just before must not
 // write them.
-extern "C" __global__ void __launch_bounds__(THREADS, STEPS == 3 ? 1 : 2)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 dense(const Half* x, const Half* w, const int* length, const float* squares, float eps, void* y, int y_row,
       const Half* residual, int residual_row, const float* factor, Half* scaled, float* next_squares, int n) {
     extern __shared__ uint4 under_way[];
@@ -19,8 +26,8 @@ dense(const Half* x, const Half* w, const int* length, const float* squares, flo
     __shared__ float head_scales[NORM == 2 ? WARPS : 1][NORM == 2 ? STEPS : 1][ROWS];
     const Lane at;
     const int tiles = (n + WIDTH - 1) / WIDTH;
-    if (blockIdx.x >= tiles) return; // before any barrier, and for all of the block
     const Span span(tiles);
+    if (span.count == 0) return; // before any barrier, and for all of the block
     const int mine = span.count, total = mine * STEPS;
     const Weights weights(under_way, at);
     const auto ask_step = [&](int s) {

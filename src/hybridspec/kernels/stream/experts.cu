@@ -118,6 +118,8 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
 constexpr int PART = 2 * CHUNK; // of a width, a warp's in one step
 constexpr int SHARED_STEPS = S / (WARPS * PART), EXPERT_STEPS = I / (WARPS * PART);
 
+static_assert(MANY % 2 == 0, "inputs take turns in two places");
+
 struct DownStep {
     uint4 part[GROUPS][2];
 };

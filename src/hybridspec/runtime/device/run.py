@@ -49,7 +49,8 @@ class Run:
 
     def __init__(self, round_: Round, launcher: Launcher) -> None:
         """Nothing is recorded before the first answer. A launch may run half as many rounds as the
-        ring has rows, so that one can be queued while the one before it is read."""
+        ring has rows, an even number or one, so that one can be queued while the one before it is
+        read."""
         self.round, self.ring = round_, round_.ring
         self.most = max(1, self.ring.rounds // 2)
         self._launcher = launcher
@@ -114,7 +115,12 @@ class Run:
         """Wait until nothing runs, which is within two rounds; the ring is as at the start."""
         if self._end is not None:
             self.ring.ask_to_end()
-            self._end.synchronize()
+            try:
+                while not self._end.query():  # and no call that an interrupt would not end
+                    time.sleep(PAUSE)
+            except Exception:  # a kernel failed: there is nothing left to wait for
+                self._end = None
+                raise
             self._end = None
         self.ring.clear()
         self._done = self._done or ABORTED
@@ -142,11 +148,18 @@ class Run:
         while (self._launched + 1) * self.most - self._read <= self.ring.rounds:
             if self._mends:
                 self._snapshots[self._launched % 2].take()
-            self._launch()
-            self._launched += 1
-            if self.round.memory.numbers.all.is_cuda:
+            device = self.round.memory.numbers.all.device
+            if device.type == "cuda":
+                # Recorded twice: before, so that a thread new to CUDA has a context and an
+                # interrupt finds something to wait for; and behind the launch.
                 self._end = torch.cuda.Event()
-                self._end.record()
+                self._end.record(torch.cuda.current_stream(device))
+            try:
+                self._launch()
+                self._launched += 1
+            finally:
+                if self._end is not None:
+                    self._end.record(torch.cuda.current_stream(device))
 
     def _await(self) -> Record:
         number = self._read + 1

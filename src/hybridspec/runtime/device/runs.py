@@ -84,9 +84,9 @@ class Runs:
 
     def halt(self) -> None:
         """Wait until nothing runs on the sequence's memory."""
-        if self._running is not None:
-            self._running.halt()
-            self._running = None
+        running, self._running = self._running, None
+        if running is not None:
+            running.halt()
 
     def _made(self, system: System, sequence: Sequence, places: _Places) -> Run:
         if places not in self._passes:

@@ -26,6 +26,7 @@ class Recorded:
         self._work()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Another thread may poll a run of its own meanwhile.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._work()
         self._graph = graph
