@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from hybridspec.runtime.device import signals
 from hybridspec.runtime.device.memory import Memory
 from hybridspec.runtime.device.numbers import NAMES, Numbers
 from hybridspec.runtime.device.ring import ABORTED, Record, Ring
+from hybridspec.runtime.device.runs import Runs
 from hybridspec.runtime.device.signals import arm, emit, lose, mark
 
 CPU = torch.device("cpu")
@@ -148,3 +151,13 @@ def test_a_clear_ring_has_no_round(ring, memory):
     ring.clear()
     assert ring.read(1) is None
     assert not ring.abort.any()
+
+
+def test_runs_that_are_dropped_ask_the_device_to_end():
+    target = SimpleNamespace(config=SimpleNamespace(vocab_size=8), device=CPU)
+    runs = Runs(target, None, "eager")
+    ring = runs.ring
+    assert not ring.abort[0]
+    del runs
+    gc.collect()
+    assert ring.abort[0]

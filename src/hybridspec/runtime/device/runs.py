@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -58,6 +59,9 @@ class Runs:
         self._known: dict[tuple[int, _Places], _Known] = {}
         self._passes: dict[_Places, Passes] = {}
         self._running: Run | None = None
+        # Dropped in the middle of an answer, pinned memory would be given to others while the
+        # device still writes there.
+        weakref.finalize(self, _end, self.ring, target.device).atexit = False
 
     def refusal(self, system: System) -> str | None:
         """Why a system's rounds do not stay on the device, as a sentence; None if they do."""
@@ -109,6 +113,13 @@ class Runs:
         tables = [self.target.rope.cos] + ([self.drafter.rope.cos] if self.drafter else [])
         addresses = [t.data_ptr() for t in (sequence.slot.checkpoint, *tables)]
         return (system.verifier, sequence.slot.tap_layers, *addresses)
+
+
+def _end(ring: Ring, device: torch.device) -> None:
+    """Nothing writes a ring after it."""
+    ring.ask_to_end()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _rows(launcher: Launcher, device: torch.device) -> int:
