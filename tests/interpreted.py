@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 
 def products_by_rows() -> None:
-    """Products of tiles row by row. The interpreter leaves them to numpy's BLAS, and on some
-    processors a row's bits then depend on where in its tile it stands; a tensor core's do not
-    (`tests/gpu/test_streaming_pass.py`), and our kernels' must not."""
+    """Products of tiles row by row, as a batch of one-row products. The interpreter leaves them to
+    numpy's BLAS, and on some processors a row's bits then depend on where in its tile it stands; a
+    tensor core's do not (`tests/gpu/test_streaming_pass.py`), and our kernels' must not."""
     whole = InterpreterBuilder.create_dot
 
     def by_rows(self: InterpreterBuilder, a: Any, b: Any, d: Any, *rest: Any) -> TensorHandle:
         if a.data.ndim != 2:
             return whole(self, a, b, d, *rest)
-        rows = [
-            whole(
-                self, TensorHandle(a.data[i : i + 1], a.dtype), b,
-                TensorHandle(d.data[i : i + 1], d.dtype), *rest,
-            ).data
-            for i in range(len(a.data))
-        ]  # fmt: skip
-        return TensorHandle(np.concatenate(rows), d.dtype.scalar)
+        left, added = (TensorHandle(t.data[:, None], t.dtype) for t in (a, d))
+        rows = whole(self, left, b, added, *rest).data[:, 0]
+        return TensorHandle(rows, d.dtype.scalar)
 
     InterpreterBuilder.create_dot = by_rows
