@@ -49,6 +49,7 @@ def test_rounds_at_every_border(config, position, length, device):
         assert (ours._base[:, [0, -1]] == GUARD).all()
 
 
+@pytest.mark.full  # minutes, interpreted; what the engine takes is tested in its passes
 @pytest.mark.parametrize(
     ("size", "config"),
     [(SIZES[0], CUT), (SIZES[1], None), (SIZES[2], AttentionConfig(64, 32)), (SIZES[3], CUT)],
@@ -73,6 +74,7 @@ def test_both_forms_agree(size, config, device):
         assert all(torch.equal(a[:, :75], b[:, :75]) for a, b in zip(*caches, strict=True))
 
 
+@pytest.mark.full  # minutes, interpreted; what the engine takes is tested in its passes
 @pytest.mark.parametrize(
     ("sight", "form"),
     [
@@ -91,6 +93,7 @@ def test_what_a_row_sees(sight, form, position, length, device):
     assert distance(found, expected) < TOLERANCE
 
 
+@pytest.mark.full  # minutes, interpreted; what the engine takes is tested in its passes
 @pytest.mark.parametrize(
     ("config", "form"),
     [(CUT, Form.APART), (CUT, Form.FOLDED), (LONG, Form.FOLDED)],
@@ -151,6 +154,7 @@ def test_a_capacity_beyond_the_context_changes_no_bit(form, device):
     assert torch.equal(*found)
 
 
+@pytest.mark.full  # minutes, interpreted; what the engine takes is tested in its passes
 @pytest.mark.parametrize("own", [CombineConfig(8, 1), CombineConfig(32, 4), CombineConfig(64, 16)])
 def test_every_cut_of_the_adding(own, device):
     c = case(SIZES[3], device, 6)

@@ -137,14 +137,15 @@ def assert_equal(ours: Engine, mine: Stream, law: Engine, theirs: Stream) -> Non
         assert torch.equal(part, state[name]), name
 
 
+MINUTES = pytest.mark.full  # interpreted
 CASES = [
-    ("ar", GREEDY, "loop"),
+    pytest.param("ar", GREEDY, "loop", marks=MINUTES),
     ("static:3", SEEDED, "switch"),
-    ("dflash", GREEDY, "loop"),
-    ("replayssm", SEEDED, "switch"),
-    ("static:4:block", GREEDY, "eager"),
+    pytest.param("dflash", GREEDY, "loop", marks=MINUTES),
+    pytest.param("replayssm", SEEDED, "switch", marks=MINUTES),
+    pytest.param("static:4:block", GREEDY, "eager", marks=MINUTES),
     ("hybrid", GREEDY, "switch"),
-    ("hybrid", SEEDED, "loop"),
+    pytest.param("hybrid", SEEDED, "loop", marks=MINUTES),
 ]
 
 
@@ -175,7 +176,8 @@ class Letters:
 
 
 @pytest.mark.parametrize(
-    ("name", "launcher"), [("static:4", "loop"), ("static:4:replay", "switch")]
+    ("name", "launcher"),
+    [("static:4", "loop"), pytest.param("static:4:replay", "switch", marks=MINUTES)],
 )
 def test_a_stop_string_leaves_what_the_host_leaves(name, launcher, known, hosted, monkeypatch):
     """It ends with the second round; the device runs on to the answer's end, in one launch."""
