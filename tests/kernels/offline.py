@@ -106,10 +106,11 @@ def _ptxas(ptx: str, architecture: int) -> str:
 
 def cases() -> Iterator[tuple[str, list[Launch]]]:
     """Every kernel at the sizes of the models that it serves."""
-    from kernel_calls import CALLS, CONTROL
+    from kernel_calls import CALLS, CONTROL, UNUSED
     from prompt_calls import CALLS as PROMPTS
 
-    for name, call in (CONTROL if sys.argv[1:] == ["control"] else CALLS | PROMPTS).items():
+    chosen = {"control": CONTROL, "unused": UNUSED}
+    for name, call in chosen.get(sys.argv[-1], CALLS | PROMPTS).items():
         yield name, launches(call)
 
 

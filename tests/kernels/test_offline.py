@@ -51,6 +51,14 @@ def test_nothing_spills(reports):
     assert [r for r in reports if r["spills"]] == []
 
 
+@pytest.mark.full
+def test_so_is_what_nothing_takes_by_default(cache):
+    reports = run(cache, "unused")
+    test_all_architectures_are_there(reports)
+    test_shared_memory_fits(reports)
+    test_nothing_spills(reports)
+
+
 @pytest.mark.parametrize("architecture", SHARED)
 @pytest.mark.parametrize("raw", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("sizes", [(4, 8, 32, 32), (16, 32, 128, 128), (16, 64, 128, 128)])
