@@ -227,7 +227,9 @@ class Engine:
         with self._lock:
             self._check_free()
             self._launching.halt()  # a stream that was dropped may have left the device at work
-            rounds = self._launching.rounds(chosen, output, observed=explain or keep_drafts)
+            rounds = self._launching.rounds(
+                chosen, output, self.target, observed=explain or keep_drafts
+            )
             sequence = self._sequence(params, chosen.drafts)
             sequence.explain, sequence.keep_drafts = explain, keep_drafts
             stream = Stream(rounds, sequence, ids, output, most)

@@ -34,13 +34,18 @@ class Launching:
         """Whether rounds of some systems stay there."""
         return self.runs is not None
 
-    def rounds(self, system: System, output: OutputStream, *, observed: bool) -> Rounds:
+    def rounds(
+        self, system: System, output: OutputStream, target: Target, *, observed: bool
+    ) -> Rounds:
         """The rounds of an answer. Where they do not stay on the device, the reason is said once.
 
-        observed: whether rounds must tell more than their figures: explanations, drafts.
+        Args:
+            target: the engine's at present; another than its first, a form of it to be compared, is
+                led by the host.
+            observed: whether rounds must tell more than their figures: explanations, drafts.
         """
-        if self.runs is None:
-            return Rounds(self._target, self._drafter, system)
+        if self.runs is None or target is not self._target:
+            return Rounds(target, self._drafter, system)
         from hybridspec.runtime.device.memory import STOPS
         from hybridspec.runtime.device.rounds import DeviceRounds
 
