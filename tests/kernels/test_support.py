@@ -39,6 +39,15 @@ def test_nothing_is_asked_or_said_without_triton_or_on_an_old_card(monkeypatch):
     assert not support.serves("Layers", gpu, lambda: 1 / 0)
 
 
+def test_a_gpu_that_is_not_the_current_one_has_none(monkeypatch):
+    """Launches would go to the other."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert support.missing(torch.device("cuda")) is None
+    assert support.missing(torch.device("cuda:0")) is None
+    assert "set_device(1)" in support.missing(torch.device("cuda:1"))
+
+
 def test_a_cpu_never_has_kernels_and_hears_nothing(monkeypatch):
     monkeypatch.setattr(support, "_said", {})
     assert not support.serves("Layers", torch.device("cpu"), lambda: "never asked")

@@ -42,6 +42,8 @@ def missing(device: torch.device) -> str | None:
     capability = torch.cuda.get_device_capability(device)
     if capability < OLDEST:
         return f"the card's compute capability is {capability[0]}.{capability[1]}, below 8.0"
+    if device.index not in (None, torch.cuda.current_device()):  # where launches go
+        return f"kernels run on the current GPU; call torch.cuda.set_device({device.index})"
     return None
 
 

@@ -35,8 +35,6 @@ def accelerated_drafter(drafter: Drafter, target: Target) -> Drafter:
 def refusal(target: Target) -> str | None:
     """Why the kernels do not serve a model, as the end of a sentence; None if they do."""
     c, size = target.config, target.config.linear_value_head_dim
-    if target.device.index is not None and target.device.index != torch.cuda.current_device():
-        return f"kernels run on the current GPU; call torch.cuda.set_device({target.device.index})"
     if target.dtype not in DTYPES:
         return f"the kernels do not compute in {target.dtype}"
     if not 16 <= size <= 256 or size & (size - 1):

@@ -198,3 +198,14 @@ def test_the_best_quotient(lengths, calibrated, device):
 def test_other_policies_are_refused(policy):
     with pytest.raises(ValueError, match="No kernel"):
         Rule.of(policy, "cpu")
+
+
+@pytest.mark.parametrize("length", [1, 16])
+def test_a_round_of_a_tile_fits(length):
+    assert Rule.of(FixedLength(length), "cpu").length == length
+
+
+@pytest.mark.parametrize("policy", [FixedLength(17), FixedLength(24, 4)])
+def test_longer_rounds_are_refused(policy):
+    with pytest.raises(ValueError, match="at most 16 inputs"):
+        Rule.of(policy, "cpu")

@@ -56,6 +56,7 @@ class Runs:
         with torch.inference_mode(False):
             self.memory = Memory.empty(target.config.vocab_size, target.device)
         self.ring = Ring(rounds or _rows(launcher, target.device), target.device)
+        self._plans: dict[int, tuple[System, Plan | str]] = {}
         self._known: dict[tuple[int, _Places], _Known] = {}
         self._passes: dict[_Places, Passes] = {}
         self._running: Run | None = None
@@ -67,11 +68,8 @@ class Runs:
         """Why a system's rounds do not stay on the device, as a sentence; None if they do."""
         if system.drafts and self.drafter is None:
             return "The drafter's proposals do not run as kernels here."
-        try:
-            plan_of(system, self.target)
-        except ValueError as error:
-            return str(error)
-        return None
+        plan = self._plan(system)
+        return plan if isinstance(plan, str) else None
 
     def of(self, system: System, sequence: Sequence) -> Run:
         """The run of a system that is not refused."""
@@ -95,10 +93,22 @@ class Runs:
     def _made(self, system: System, sequence: Sequence, places: _Places) -> Run:
         if places not in self._passes:
             self._passes[places] = self._joined(system, sequence)
-        plan = plan_of(system, self.target)
+        plan = self._plan(system)
+        assert not isinstance(plan, str), plan
         early = self.target.early and self.launcher != "switch"
         round_ = self.form(plan, self._passes[places], self.memory, self.ring, early=early)
         return Run(round_, self.launcher)
+
+    def _plan(self, system: System) -> Plan | str:
+        """A system's plan, or why it has none. Made once: its tables go to the device."""
+        if id(system) not in self._plans:
+            plan: Plan | str
+            try:
+                plan = plan_of(system, self.target)
+            except ValueError as error:
+                plan = str(error)
+            self._plans[id(system)] = system, plan
+        return self._plans[id(system)][1]
 
     def _joined(self, system: System, sequence: Sequence) -> Passes:
         shared = self.target, sequence.slot, system.verifier, self.memory
