@@ -7,12 +7,15 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from hybridspec.bench.scripted.answers import Answer, Answers
+from hybridspec.bench.scripted.check import Expected
 from hybridspec.bench.scripted.cycle import Cycle
 from hybridspec.bench.scripted.model import Pair
 from hybridspec.bench.scripted.shapes import SHAPES, Shape
 from hybridspec.bench.scripted.thinning import Thinned, thinned
 from hybridspec.bench.scripted.weights import Recipe
 from hybridspec.calibration.trace import Trace
+from hybridspec.systems import parse_system
 
 OUTSIDE = {3, 60, *range(120, 128)}
 TINY = replace(SHAPES["small"].target, vocab_size=128, hidden_size=256)
@@ -65,3 +68,17 @@ def traces() -> dict[tuple[str, str], Thinned]:
 def tiny_pair(seed: int = 0) -> Pair:
     cpu = torch.device("cpu")
     return Pair.make(TINY_SHAPE, RECIPE, traces(), cpu, torch.float32, seed)
+
+
+def said(
+    answers: Answers, system: str, *, category: str, tokens: int, forget: bool = False
+) -> Answer:
+    """An answer along a category's test trace."""
+    answers.pair.begin(("test", category), answers.length)
+    return answers.answer(parse_system(system, 16), tokens, forget=forget)
+
+
+def expected_of(answers: Answers, *, category: str, tokens: int) -> Expected:
+    """The known continuation, and the state of plain decoding there."""
+    known = answers.pair.cycle.known(answers.anchor, tokens).tolist()
+    return Expected.of(known, said(answers, "ar", category=category, tokens=tokens))

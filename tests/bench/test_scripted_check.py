@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
-from bench.scripted_models import tiny_pair
-from hybridspec.bench.scripted.answers import Answer, Answers
+from bench.scripted_models import expected_of, tiny_pair
+from bench.scripted_models import said as said_along
+from hybridspec.bench.scripted.answers import Answers
 from hybridspec.bench.scripted.check import Expected, ScriptError, check_control
 from hybridspec.bench.scripted.executor import HostExecutor
 from hybridspec.bench.scripted.runs import Runs
@@ -16,6 +18,8 @@ from hybridspec.errors import HybridSpecError
 from hybridspec.systems import parse_system
 
 TOKENS, CONTEXT = 60, 20
+ALONG = {"category": "coding", "tokens": TOKENS}
+said = partial(said_along, **ALONG)
 SYSTEMS = ("static:2", "static:7", "dflash", "length16", "replayssm", "static:5:block")
 
 
@@ -28,15 +32,9 @@ def answers() -> Answers:
     return made
 
 
-def said(answers: Answers, system: str, *, forget: bool = False) -> Answer:
-    answers.pair.begin(("test", "coding"), CONTEXT)
-    return answers.answer(parse_system(system, 16), TOKENS, forget=forget)
-
-
 @pytest.fixture
 def expected(answers) -> Expected:
-    known = answers.pair.cycle.known(answers.anchor, TOKENS).tolist()
-    return Expected.of(known, said(answers, "ar"))
+    return expected_of(answers, **ALONG)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

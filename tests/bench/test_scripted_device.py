@@ -7,18 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.scripted_models import RECIPE, TINY_SHAPE, traces
+from bench.scripted_models import RECIPE, TINY_SHAPE, expected_of, said, traces
 from hybridspec.bench.scripted.answers import Answers
-from hybridspec.bench.scripted.check import Expected, check_control
+from hybridspec.bench.scripted.check import check_control
 from hybridspec.bench.scripted.device import DeviceExecutor
 from hybridspec.bench.scripted.model import Pair
 from hybridspec.bench.scripted.shapes import Shape
-from hybridspec.policy.length import FixedLength
-from hybridspec.systems import System, parse_system
 
 pytestmark = pytest.mark.full  # minutes, interpreted
 CONTEXT, TOKENS = 12, 8
-NAME = ("test", "coding")
+ALONG = {"category": "coding", "tokens": TOKENS}
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +34,14 @@ def answers() -> Answers:
     return made
 
 
-def expected(answers: Answers) -> Expected:
-    answers.pair.begin(NAME, CONTEXT, 0.0)
-    plain = answers.answer(parse_system("ar", 16), TOKENS)
-    return Expected.of(answers.pair.cycle.known(answers.anchor, TOKENS).tolist(), plain)
-
-
 def test_known_tokens_and_plain_decoding_s_bits_in_fewer_rounds(answers):
-    right = expected(answers)
-    answers.pair.begin(NAME, CONTEXT, 0.0)
-    said = answers.answer(parse_system("static:4", 16), TOKENS)
-    right.check("static:4", "exact", said)
-    assert len(said.rounds) < TOKENS  # the script's drafts were taken
-    assert {r.w for r in said.rounds} <= {1, 2, 3, 4}
+    right = expected_of(answers, **ALONG)
+    answer = said(answers, "static:4", **ALONG)
+    right.check("static:4", "exact", answer)
+    assert len(answer.rounds) < TOKENS  # the script's drafts were taken
+    assert {r.w for r in answer.rounds} <= {1, 2, 3, 4}
 
 
 def test_a_commit_that_is_one_short_is_found(answers):
-    right = expected(answers)
-    answers.pair.begin(NAME, CONTEXT, 0.0)
-    wrong = answers.answer(System("control", FixedLength(4), "exact"), TOKENS, forget=True)
-    assert check_control(right, wrong)
+    right = expected_of(answers, **ALONG)
+    assert check_control(right, said(answers, "static:4", forget=True, **ALONG))

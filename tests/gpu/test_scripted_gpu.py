@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
+from bench.scripted_models import expected_of
+from bench.scripted_models import said as said_along
 from hybridspec.bench.scripted import drafts as kernel
 from hybridspec.bench.scripted import script as law
-from hybridspec.bench.scripted.answers import Answer, Answers
+from hybridspec.bench.scripted.answers import Answers
 from hybridspec.bench.scripted.calibration import blocks
 from hybridspec.bench.scripted.check import Expected, check_control
 from hybridspec.bench.scripted.executor import HostExecutor
@@ -26,11 +29,12 @@ from hybridspec.bench.scripted.traces import Traces
 from hybridspec.bench.scripted.verb import TRACES, main
 from hybridspec.bench.scripted.weights import RECIPES
 from hybridspec.runtime.launched import LaunchedTarget
-from hybridspec.systems import parse_system
 
 pytestmark = pytest.mark.gpu
 CUDA, CONTEXT, TOKENS = torch.device("cuda"), 300, 100
 WHOLE = 100e9  # bytes of memory for the 35B shape and some room
+ALONG = {"category": "rag", "tokens": TOKENS}
+said = partial(said_along, **ALONG)
 SYSTEMS = ("static:2", "static:3", "static:7", "static:16", "length16")
 
 
@@ -66,15 +70,9 @@ def answers(pair) -> Answers:
     return made
 
 
-def said(answers: Answers, system: str, *, forget: bool = False) -> Answer:
-    answers.pair.begin(("test", "rag"), CONTEXT)
-    return answers.answer(parse_system(system, 16), TOKENS, forget=forget)
-
-
 @pytest.fixture
 def expected(answers) -> Expected:
-    known = answers.pair.cycle.known(answers.anchor, TOKENS).tolist()
-    return Expected.of(known, said(answers, "ar"))
+    return expected_of(answers, **ALONG)
 
 
 def test_recorded_drafts_follow_what_changes_on_the_device(pair):

@@ -13,7 +13,7 @@ HEAD = 128  # values of a head that `gated_product` takes: a step of dense.cu
 STEP = 32 << 10  # bytes of weights in a step of a walk over K, for a whole block
 STATIC = 24 << 10  # bytes of shared memory that the sources declare with a size, at most
 # Steps of weights that a lane of the experts' kernels has under way to registers. With more of them
-# `up` leaves `down` no room beside it; `down` is the faster for more, without room for another.
+# `up` leaves `down` no room; `down` is faster with six, though nothing then fits beside it.
 UP, DOWN = 2, 6
 
 

@@ -5,6 +5,12 @@
 constexpr int ROW = SHARE + 32;    // of x in shared memory: rows half the banks apart
 constexpr int ROOM = ROWS * ROW;   // of a warp
 
+// Sixteen bytes to shared memory, past registers and the first-level cache.
+__device__ inline void copy_async(void* to, const void* from) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+
 // The weights of a step, on their way or there.
 struct Step {
     uint4 part[GROUPS][STEP];

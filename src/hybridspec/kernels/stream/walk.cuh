@@ -18,9 +18,3 @@ struct Span {
 
     __device__ int tile(int turn) const { return first + turn; }
 };
-
-// Sixteen bytes to shared memory, past registers and the first-level cache.
-__device__ inline void copy_async(void* to, const void* from) {
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-}
