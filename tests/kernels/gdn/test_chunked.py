@@ -98,11 +98,11 @@ HEADS = ends.Heads(1, 2, 16, 32)
 @pytest.mark.parametrize("tokens", [1, 2, 3, 16, 37])
 @pytest.mark.parametrize("taps", [2, 4])
 def test_convolution(tokens, taps, device):
-    """Two rows of joint columns apart, as the projection leaves them."""
+    """Rows of joint columns apart, as the projection and a GPU's memory leave them."""
     generator = torch.Generator().manual_seed(tokens)
     c = 2 * HEADS.keys * HEADS.dk + HEADS.values * HEADS.dv
     joint = torch.randn(tokens, c + 5, generator=generator)
-    history = torch.randn(taps - 1, c, generator=generator)
+    history = torch.randn(taps - 1, c + 3, generator=generator)[:, :c]
     weights = torch.randn(taps, c, generator=generator)
     q, k, v = ends.convolve(
         joint.to(device)[:, :c], history.to(device), weights.to(device), HEADS, 1e-6
@@ -130,7 +130,8 @@ def test_norm_and_gate(device):
 
 @pytest.mark.parametrize("cuts", [(), (1, 3), (70,)])
 def test_the_mixer_s_prefill_by_kernels(cuts):
-    """As a GPU runs it, interpreted: outputs, state and history of the plain path in float64."""
+    """As a GPU runs it, in its memory, interpreted: outputs, state and history of the plain path in
+    float64."""
     if torch.cuda.is_available():
         pytest.skip("tests/gpu runs it there")
     config = target_config(
@@ -139,7 +140,8 @@ def test_the_mixer_s_prefill_by_kernels(cuts):
     u = torch.randn(90, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     ours, exact = (random_target(config, dtype=d).layers[0].gdn for d in (torch.float32, u.dtype))
     slot, expected = (
-        TargetState(config, 100, dtype=d).slot() for d in (torch.float32, torch.float64)
+        TargetState(config, 100, dtype=d, joint=d == torch.float32).slot()
+        for d in (torch.float32, torch.float64)
     )
     parts = [
         ours._prefill_chunked(part.float(), slot.layer(0)) for part in torch.tensor_split(u, cuts)

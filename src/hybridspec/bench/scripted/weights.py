@@ -39,7 +39,7 @@ class Recipe:
         ratio: r, the size of all layers' parts together by that of the embedding.
     """
 
-    shared: float = 0.65
+    shared: float = 0.76
     copied: float = 0.5
     skew: float = 0.85
     ratio: float = 0.7

@@ -17,7 +17,7 @@ from hybridspec.kernels.gdn.config import ChunkConfig
 
 LEVELS = 6
 CHUNK = 1 << LEVELS
-HEAD = 128  # dk and dv that are served: others have not run on a GPU yet
+HEADS = (32, 64, 128)  # dk = dv that are served
 DEPTH = 32  # columns of a head in a step: operands of fp32 products lie in registers
 
 
@@ -138,8 +138,8 @@ def refusal(heads: tuple[int, int, int, int], dtype: torch.dtype) -> str | None:
     key_heads, value_heads, dk, dv = heads
     if dtype == torch.float64:
         return "there is no kernel for float64"
-    if (dk, dv) != (HEAD, HEAD) or value_heads % key_heads:
-        return f"heads must be {HEAD} x {HEAD} and are {dk} x {dv}"
+    if dk != dv or dk not in HEADS or value_heads % key_heads:
+        return f"heads must be {', '.join(f'{h} x {h}' for h in HEADS)} and are {dk} x {dv}"
     return None
 
 

@@ -28,7 +28,7 @@ class Heads(NamedTuple):
 
 @triton.jit
 def _columns(  # type: ignore[no-untyped-def]
-    raw, raw_row, history, taps, first, t, T, C,
+    raw, raw_row, history, history_row, taps, first, t, T, C,
     SIZE: tl.constexpr, TAPS: tl.constexpr, TOKENS: tl.constexpr,
 ):  # fmt: skip
     """silu of the convolution of SIZE columns from `first`, tokens t, rounded to raw's dtype."""
@@ -37,7 +37,7 @@ def _columns(  # type: ignore[no-untyped-def]
     for tap in tl.static_range(TAPS):
         row = t - (TAPS - 1) + tap
         old = (row < 0)[:, None]
-        at = history + (row + TAPS - 1)[:, None] * C + col[None, :]
+        at = history + (row + TAPS - 1)[:, None] * history_row + col[None, :]
         x = tl.load(at, mask=old, other=0.0).to(tl.float32)
         at = raw + row.to(tl.int64)[:, None] * raw_row + col[None, :]
         x += tl.load(at, mask=((row >= 0) & (row < T))[:, None], other=0.0).to(tl.float32)
@@ -47,7 +47,7 @@ def _columns(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["T"])
 def _convolve(  # type: ignore[no-untyped-def]
-    raw, raw_row, history, taps, q, k, v, scale, eps, T, C,
+    raw, raw_row, history, history_row, taps, q, k, v, scale, eps, T, C,
     KH: tl.constexpr, VH: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr,
     TAPS: tl.constexpr, TOKENS: tl.constexpr,
 ):  # fmt: skip
@@ -55,7 +55,9 @@ def _convolve(  # type: ignore[no-untyped-def]
     t, head = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS), tl.program_id(1)
     real = (t < T)[:, None]
     if head < 2 * KH:
-        y = _columns(raw, raw_row, history, taps, head * DK, t, T, C, DK, TAPS, TOKENS)
+        y = _columns(
+            raw, raw_row, history, history_row, taps, head * DK, t, T, C, DK, TAPS, TOKENS
+        )
         y *= tl.rsqrt(tl.sum(y * y, 1) + eps)[:, None]
         at = (t.to(tl.int64)[:, None] * KH + head % KH) * DK + tl.arange(0, DK)[None, :]
         if head < KH:
@@ -65,7 +67,9 @@ def _convolve(  # type: ignore[no-untyped-def]
     else:
         place = head - 2 * KH
         first = 2 * KH * DK + place * DV
-        value = _columns(raw, raw_row, history, taps, first, t, T, C, DV, TAPS, TOKENS)
+        value = _columns(
+            raw, raw_row, history, history_row, taps, first, t, T, C, DV, TAPS, TOKENS
+        )
         to = (t.to(tl.int64)[:, None] * VH + place) * DV + tl.arange(0, DV)[None, :]
         tl.store(v + to, value.to(v.dtype.element_ty), mask=real)
 
@@ -92,15 +96,15 @@ def convolve(
     """Raw columns [T, C] behind `history` [taps - 1, C] -> q, k [T, KH, dk] fp32 and v [T, VH, dv].
 
     q and k are divided by their lengths (eps beside the sum of squares), q by dk^1/2 too. v has
-    raw's dtype, to which all three are rounded after silu. taps: [taps, C] fp32. Rows of raw may
-    lie apart.
+    raw's dtype, to which all three are rounded after silu. taps: [taps, C] fp32. Rows of raw and of
+    the history may lie apart.
     """
     tokens, c = raw.shape
     q, k = taps.new_empty(2, tokens, heads.keys, heads.dk)
     v = raw.new_empty(tokens, heads.values, heads.dv)
     _convolve[(triton.cdiv(tokens, TOKENS), 2 * heads.keys + heads.values)](
-        raw, raw.stride(0), history, taps, q, k, v, heads.dk**-0.5, eps, tokens, c, *heads,
-        len(taps), TOKENS, num_warps=4, enable_fp_fusion=False,
+        raw, raw.stride(0), history, history.stride(0), taps, q, k, v, heads.dk**-0.5, eps, tokens,
+        c, *heads, len(taps), TOKENS, num_warps=4, enable_fp_fusion=False,
     )  # fmt: skip
     return q, k, v
 
