@@ -28,6 +28,22 @@ from hybridspec.errors import RequestError
         ("ignore_eos", None),
         ("stop", ("a", "b\udcff")),
         ("stop", ("",)),
+        ("presence_penalty", "1"),
+        ("presence_penalty", 2.1),
+        ("frequency_penalty", True),
+        ("frequency_penalty", -2.5),
+        ("repetition_penalty", None),
+        ("repetition_penalty", 0),
+        ("repetition_penalty", float("nan")),
+        ("logprobs", True),
+        ("logprobs", 21),
+        ("logprobs", -1),
+        ("logit_bias", 5),
+        ("logit_bias", "ab"),
+        ("logit_bias", {"5": 1.0}),
+        ("logit_bias", [5]),
+        ("logit_bias", [(5, "x")]),
+        ("logit_bias", [(5, 1.0), (5, 2.0)]),
     ],
 )
 def test_another_type_is_refused_by_name(field, value):
@@ -49,6 +65,20 @@ def test_a_list_given_is_copied():
     params = SamplingParams(stop=stops)  # type: ignore[arg-type]
     stops.append("b")
     assert params.stop == ("a",)
+    assert hash(params)
+
+
+@pytest.mark.parametrize("value", [100.5, -101, float("nan"), float("inf")])
+def test_a_bias_out_of_range_names_its_token(value):
+    with pytest.raises(RequestError, match=r"^logit_bias gives token 7 .*from -100 to 100"):
+        SamplingParams(logit_bias=[(3, 1), (7, value)])
+
+
+def test_a_bias_may_be_a_mapping():
+    """Kept as pairs, so that parameters can be compared and hashed."""
+    params = SamplingParams(logit_bias={7: -100, 3: 2.5})
+    assert params == SamplingParams(logit_bias=[[7, -100.0], [3, 2.5]])
+    assert params.logit_bias == ((7, -100.0), (3, 2.5))
     assert hash(params)
 
 

@@ -76,6 +76,13 @@ def test_stop_ids_that_no_token_has(engine, token):
     engine.generate(prompt_ids(), SamplingParams(max_tokens=1, stop_token_ids=(0, 511)))
 
 
+@pytest.mark.parametrize("token", [-1, 512])
+def test_a_bias_for_a_token_that_is_none(engine, token):
+    params = SamplingParams(max_tokens=1, logit_bias={0: 1.0, 511: 1.0, token: 1.0})
+    with pytest.raises(OptionError, match=f"^logit_bias names {token}; expected ids from 0 to 511"):
+        engine.generate(prompt_ids(), params)
+
+
 PROMPTS = [None, 5, b"x", {"role": "user"}, torch.tensor([1]), [1.0], [[]]]
 
 

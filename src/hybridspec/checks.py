@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hybridspec.errors import OptionError
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from hybridspec.core import SamplingParams
 
 MAX_SEED = 2**64 - 1
+MOST_BIAS = 100.0
+MOST_LOGPROBS = 20
 FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}  # of what is drawn, and the values that are off
 
 
@@ -43,6 +46,7 @@ def check_sampling(params: SamplingParams) -> None:
     """
     _check_types(params)
     _check_members(params)
+    _check_bias(params.logit_bias)
     _check_ranges(params)
     if params.temperature == 0.0:
         _refuse_idle_filters(params)
@@ -60,6 +64,10 @@ def _check_types(params: SamplingParams) -> None:
         ("stop", lists, "a list of strings"),
         ("stop_token_ids", lists, "a list of token ids"),
         ("ignore_eos", (bool,), "True or False"),
+        ("presence_penalty", real, "a number"),
+        ("frequency_penalty", real, "a number"),
+        ("repetition_penalty", real, "a number"),
+        ("logprobs", (int, type(None)), "an integer or None"),
     ]
     for name, types, words in expected:
         value = getattr(params, name)
@@ -74,6 +82,22 @@ def _check_members(params: SamplingParams) -> None:
     expect(all(is_a(i, int) for i in ids), "stop_token_ids", ids, "a list of token ids")
 
 
+def _check_bias(bias: object) -> None:
+    """Token ids, each once, with what is added to their logits."""
+    words = "a list of pairs (token id, number) or a mapping of them"
+    expect(is_a(bias, list, tuple, Mapping), "logit_bias", bias, words)
+    pairs = list(bias.items()) if isinstance(bias, Mapping) else list(bias)  # type: ignore[call-overload]
+    for pair in pairs:
+        fits = is_a(pair, list, tuple) and len(pair) == 2
+        fits = fits and is_a(pair[0], int) and is_a(pair[1], int, float)
+        expect(fits, "logit_bias", bias, words)
+        if not abs(pair[1]) <= MOST_BIAS:
+            said = f"gives token {pair[0]} {brief(pair[1])}; expected a number from -100 to 100."
+            raise OptionError("logit_bias", said)
+    ids = [token for token, _ in pairs]
+    expect(len(set(ids)) == len(ids), "logit_bias", bias, "each token once")
+
+
 def _check_ranges(params: SamplingParams) -> None:
     checks = [
         ("max_tokens", params.max_tokens >= 1, "an integer of at least 1"),
@@ -82,6 +106,10 @@ def _check_ranges(params: SamplingParams) -> None:
         ("top_p", 0.0 < params.top_p <= 1.0, "above 0 and at most 1"),
         ("min_p", 0.0 <= params.min_p <= 1.0, "between 0 (off) and 1"),
         ("seed", params.seed is None or 0 <= params.seed <= MAX_SEED, "between 0 and 2^64 - 1"),
+        ("presence_penalty", abs(params.presence_penalty) <= 2.0, "between -2 and 2; 0 is off"),
+        ("frequency_penalty", abs(params.frequency_penalty) <= 2.0, "between -2 and 2; 0 is off"),
+        ("repetition_penalty", 0.01 <= params.repetition_penalty <= 2.0, "0.01 to 2; 1 is off"),
+        ("logprobs", 0 <= (params.logprobs or 0) <= MOST_LOGPROBS, f"None or 0 to {MOST_LOGPROBS}"),
     ]
     for name, holds, words in checks:
         expect(holds, name, getattr(params, name), words)
@@ -107,14 +135,14 @@ def is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def check_stop_ids(params: SamplingParams, vocab_size: int) -> None:
-    """Refuse a stop id that no token has.
+def check_token_ids(params: SamplingParams, vocab_size: int) -> None:
+    """Refuse a stop id or a biased id that no token has.
 
     Raises:
         OptionError: the first of them.
     """
-    for token in params.stop_token_ids:
-        if not 0 <= token < vocab_size:
-            raise OptionError(
-                "stop_token_ids", f"names {token}; expected ids from 0 to {vocab_size - 1}."
-            )
+    biased = [token for token, _ in params.logit_bias]
+    for name, ids in (("stop_token_ids", params.stop_token_ids), ("logit_bias", biased)):
+        for token in ids:
+            if not 0 <= token < vocab_size:
+                raise OptionError(name, f"names {token}; expected ids from 0 to {vocab_size - 1}.")

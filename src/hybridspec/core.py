@@ -7,8 +7,9 @@ round emits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -44,6 +45,15 @@ class SamplingParams:
         stop: strings that end the text; the text is cut exactly before the first one.
         stop_token_ids: ids that end generation, beside the model's own.
         ignore_eos: run on past the model's own stop ids.
+        presence_penalty: -2 to 2, taken off the logit of a token that the answer has; the prompt
+            does not count (OpenAI, vLLM).
+        frequency_penalty: -2 to 2, the same for every time that the answer has it.
+        repetition_penalty: 0.01 to 2; a token of the prompt or the answer has its logit divided by
+            it above 0 and multiplied below (transformers, vLLM). 1 is off.
+        logit_bias: (token id, -100..100) pairs, or a mapping, added to logits before all else.
+        logprobs: None gives none; k from 0 to 20 gives each token's log-probability and those of
+            the k most likely ones, of the model's own distribution: at temperature 1, before bias,
+            penalties, grammar and filters.
     """
 
     max_tokens: int = 256
@@ -55,16 +65,42 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         check_sampling(self)
         object.__setattr__(self, "stop", tuple(self.stop))
         object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
+        object.__setattr__(self, "logit_bias", _pairs(self.logit_bias))
 
     @property
     def greedy(self) -> bool:
         """Whether the most likely token is always taken."""
         return self.temperature == 0.0
+
+
+def _pairs(bias: Mapping[int, float] | tuple[tuple[int, float], ...]) -> tuple[Any, ...]:
+    pairs = bias.items() if isinstance(bias, Mapping) else bias
+    return tuple((token, float(value)) for token, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Log-probabilities (natural) where a token stands, of the model's own distribution.
+
+    Attributes:
+        logprob: of the token.
+        top: (token id, log-probability) of the most likely tokens, the likeliest first; the token
+            itself may be among them.
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +205,10 @@ class GenerationStats:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The answer to one request. `text` is cut at a stop string; `token_ids` run through it."""
+    """The answer to one request. `text` is cut at a stop string; `token_ids` run through it.
+
+    `logprobs` has an entry a token, or none where the request asked for none.
+    """
 
     text: str
     token_ids: tuple[int, ...]
@@ -177,3 +216,4 @@ class Generation:
     prompt_tokens: int
     system: str
     stats: GenerationStats = field(default_factory=GenerationStats)
+    logprobs: tuple[TokenLogprobs, ...] = ()

@@ -22,8 +22,8 @@ from hybridspec.checkpoint import (
     read_generation_config,
     read_target_config,
 )
-from hybridspec.checks import check_stop_ids, expect
-from hybridspec.core import SamplingParams
+from hybridspec.checks import MOST_LOGPROBS, check_token_ids, expect, is_a
+from hybridspec.core import SamplingParams, TokenLogprobs
 from hybridspec.errors import RequestError
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
@@ -33,8 +33,10 @@ from hybridspec.policy.profile import Profile
 from hybridspec.profiles import find_profile
 from hybridspec.runtime.accelerate import accelerated, accelerated_drafter
 from hybridspec.runtime.launching import LAUNCHERS, Launching
+from hybridspec.runtime.logprobs import prompt_logprobs
 from hybridspec.runtime.round import Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
+from hybridspec.runtime.steering import Steering
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
 from hybridspec.systems import System, check_system, parse_system
@@ -215,7 +217,7 @@ class Engine:
         """
         params = SamplingParams() if params is None else params
         expect(isinstance(params, SamplingParams), "params", params, "SamplingParams or None")
-        check_stop_ids(params, self.target.config.vocab_size)
+        check_token_ids(params, self.target.config.vocab_size)
         for option, value in (("explain", explain), ("keep_drafts", keep_drafts)):
             expect(isinstance(value, bool), option, value, "True or False")
         chosen = check_system(system) if isinstance(system, System) else self._system(system)
@@ -224,11 +226,13 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
+        steering = Steering.of(params, ids, self.target.config.vocab_size, self.target.device)
         with self._lock:
             self._check_free()
             self._launching.halt()  # a stream that was dropped may have left the device at work
+            observed = explain or keep_drafts
             rounds = self._launching.rounds(
-                chosen, output, self.target, observed=explain or keep_drafts
+                chosen, output, self.target, observed=observed, steering=steering
             )
             sequence = self._sequence(params, chosen.drafts)
             sequence.explain, sequence.keep_drafts = explain, keep_drafts
@@ -237,6 +241,33 @@ class Engine:
         return stream
 
     generate = whole(stream)
+
+    def score(self, ids: Prompt, top: int) -> tuple[TokenLogprobs | None, ...]:
+        """Log-probabilities of a prompt's own tokens, each after those before it.
+
+        Args:
+            ids: token ids; another prompt is encoded first.
+            top: how many of the most likely tokens to list at each place, 0 to 20.
+
+        Returns:
+            An entry a token; None for the first, which follows nothing.
+
+        Raises:
+            RequestError: a prompt that cannot be taken or is longer than the context, `top` out of
+                range, or an answer is under way.
+        """
+        holds = is_a(top, int) and 0 <= top <= MOST_LOGPROBS
+        expect(holds, "top", top, f"an integer from 0 to {MOST_LOGPROBS}")
+        tokens = self.encode(ids)
+        if len(tokens) > self.max_context:
+            raise RequestError(
+                f"The prompt has {len(tokens)} tokens and the context {self.max_context}. Shorten "
+                "the prompt or raise max_context (--max-context)."
+            )
+        with self._lock:
+            self._check_free()
+            self._launching.halt()
+            return prompt_logprobs(self.target, self._state.slot(0), tokens, top)
 
     @property
     def nbytes(self) -> int:

@@ -6,7 +6,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec
 
 import torch
@@ -17,6 +17,7 @@ from hybridspec.core import (
     Generation,
     GenerationStats,
     RoundStats,
+    TokenLogprobs,
     prefill_chunk,
 )
 from hybridspec.errors import RequestError
@@ -29,10 +30,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one round adds to an answer. `text` may lag behind `token_ids`, never the reverse."""
+    """What one round adds to an answer. `text` may lag behind `token_ids`, never the reverse.
+
+    `logprobs` has an entry for each of `token_ids`, or none where the request asked for none.
+    """
 
     text: str
     token_ids: tuple[int, ...]
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 class Stream:
@@ -54,6 +59,7 @@ class Stream:
         self._prompt, self._max_tokens = prompt, max_tokens
         self._pieces: list[str] = []
         self._tokens: list[int] = []
+        self._logprobs: list[TokenLogprobs] = []
         self._stats: list[RoundStats] = []
         self._finish: FinishReason | None = None
         self._prefill_seconds = self._decode_seconds = 0.0
@@ -103,7 +109,7 @@ class Stream:
 
     def _ended(self, piece: Piece) -> Piece:
         """The last piece, with the text that was held back."""
-        return Piece(piece.text + self._end().text, piece.token_ids)
+        return replace(piece, text=piece.text + self._end().text)
 
     def _end(self) -> Piece:
         if self.finished:
@@ -128,6 +134,7 @@ class Stream:
             stats=GenerationStats(
                 tuple(self._stats), self._prefill_seconds, self._decode_seconds, sampled
             ),
+            logprobs=tuple(self._logprobs),
         )
 
     @torch.inference_mode()
@@ -156,9 +163,10 @@ class Stream:
 
     def _emit(self, emission: Emission, kept: tuple[int, ...]) -> Piece:
         self._tokens += kept
+        self._logprobs += self._rounds.logprobs
         self._pieces.append(emission.text)
         self._finish = emission.finish_reason
-        return Piece(emission.text, kept)
+        return Piece(emission.text, kept, self._rounds.logprobs)
 
     @torch.inference_mode()
     def _check(self) -> None:

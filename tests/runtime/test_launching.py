@@ -67,6 +67,16 @@ def test_what_is_asked_of_the_host(engine, told, option):
     assert "Explanations and kept drafts" in told.records[0].message
 
 
+@pytest.mark.parametrize("asked", [{"presence_penalty": 1.0}, {"logprobs": 0},
+                                   {"logit_bias": {1: 1.0}}])  # fmt: skip
+def test_what_is_done_with_rows_is_done_by_the_host(engine, told, asked):
+    for _ in range(2):
+        assert rounds(engine, "static:3", SamplingParams(max_tokens=4, **asked)) == "SteeredRounds"
+    (record,) = told.records
+    assert "Penalties, bias, grammars and log-probabilities" in record.message
+    assert rounds(engine, "static:3") == "DeviceRounds"
+
+
 def test_too_many_stop_ids(engine, told):
     few, many = (SamplingParams(stop_token_ids=tuple(range(n))) for n in (STOPS, STOPS + 1))
     assert rounds(engine, "static:3", few) == "DeviceRounds"

@@ -168,6 +168,13 @@ class Target:
         slot.length += ids.shape[0]
         return self._output(x[-1:], taps, step)
 
+    def read(self, ids: Tensor, slot: TargetSlot) -> Tensor:
+        """As `prefill`, for what comes at every position: normalised rows [T, hidden], for
+        `logits`."""
+        x, _ = self._run(self.embedding[ids], 0, Step(slot, self.rope, None))
+        slot.length += ids.shape[0]
+        return self.final_norm(x)
+
     def stage0(self, ids: Tensor, slot: TargetSlot, verifier: Verifier) -> Stage0:
         """ids [u] at positions P..P+u-1, through layer 0's router and no further."""
         step = Step(slot, self.rope, verifier)

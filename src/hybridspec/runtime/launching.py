@@ -9,6 +9,7 @@ from hybridspec.kernels.support import installed, once
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.runtime.round import Rounds
+from hybridspec.runtime.steering import SteeredRounds, Steering
 from hybridspec.systems import System
 from hybridspec.text.stop import OutputStream
 
@@ -35,7 +36,13 @@ class Launching:
         return self.runs is not None
 
     def rounds(
-        self, system: System, output: OutputStream, target: Target, *, observed: bool
+        self,
+        system: System,
+        output: OutputStream,
+        target: Target,
+        *,
+        observed: bool,
+        steering: Steering | None = None,
     ) -> Rounds:
         """The rounds of an answer. Where they do not stay on the device, the reason is said once.
 
@@ -43,21 +50,29 @@ class Launching:
             target: the engine's at present; another than its first, a form of it to be compared, is
                 led by the host.
             observed: whether rounds must tell more than their figures: explanations, drafts.
+            steering: what the request does with the target's rows beside taking tokens.
         """
         if self.runs is None or target is not self._target:
-            return Rounds(target, self._drafter, system)
+            return self._hosted(target, system, steering)
         from hybridspec.runtime.device.memory import STOPS
         from hybridspec.runtime.device.rounds import DeviceRounds
 
         reason = self.runs.refusal(system)
-        if observed:
+        if steering is not None:
+            reason = "Penalties, bias, grammars and log-probabilities are made on the host."
+        elif observed:
             reason = "Explanations and kept drafts are made on the host."
         elif len(output.stop_ids) > STOPS:
             reason = f"More than {STOPS} stop ids are compared on the host."
         if reason is None:
             return DeviceRounds(self.runs, system)
         once(f"Rounds of the system {system.name} are led by the host, which takes time. {reason}")
-        return Rounds(self._target, self._drafter, system)
+        return self._hosted(target, system, steering)
+
+    def _hosted(self, target: Target, system: System, steering: Steering | None) -> Rounds:
+        if steering is None:
+            return Rounds(target, self._drafter, system)
+        return SteeredRounds(target, self._drafter, system, steering)
 
     def halt(self) -> None:
         """Nothing runs on the device after it."""

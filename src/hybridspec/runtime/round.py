@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from hybridspec.core import Proposal, RoundStats, SamplingParams, Verdict
+from hybridspec.core import Proposal, RoundStats, SamplingParams, TokenLogprobs, Verdict
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import PassOutput, Target
 from hybridspec.runtime.explain import explain
@@ -43,7 +43,13 @@ class Sequence:
 
 
 class Rounds:
-    """Runs a target and its drafter, if any, by one system."""
+    """Runs a target and its drafter, if any, by one system.
+
+    Attributes:
+        logprobs: of the tokens last emitted; empty where nobody asked.
+    """
+
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
     def __init__(self, target: Target, drafter: Drafter | None, system: System) -> None:
         self.target, self.system = target, system
@@ -67,7 +73,8 @@ class Rounds:
 
     def first_token(self, sequence: Sequence, out: PassOutput) -> int:
         """The token after the prompt: the first anchor."""
-        sequence.anchor = int(self._target_tokens(sequence, out, sequence.slot.length)[0])
+        rows = self._rows(out, None)
+        sequence.anchor = int(self._target_tokens(sequence, rows, sequence.slot.length)[0])
         return sequence.anchor
 
     def run(
@@ -121,14 +128,19 @@ class Rounds:
         self, sequence: Sequence, proposal: Proposal | None, out: PassOutput, w: int
     ) -> Verdict:
         """A leading drafts equal the target's tokens; those and the next one are emitted."""
-        y = self._target_tokens(sequence, out, sequence.slot.length + 1)
-        accepted = 0 if proposal is None else int(accept(proposal.tokens[: w - 1], y))
+        drafts = None if proposal is None else proposal.tokens[: w - 1]
+        y = self._target_tokens(sequence, self._rows(out, drafts), sequence.slot.length + 1)
+        accepted = 0 if drafts is None else int(accept(drafts, y))
         return Verdict(accepted, tuple(y[: accepted + 1].tolist()))
 
-    def _target_tokens(self, sequence: Sequence, out: PassOutput, first: int) -> torch.Tensor:
+    def _rows(self, out: PassOutput, drafts: torch.Tensor | None) -> torch.Tensor:
+        """[w, V] logits that tokens are taken from; row j follows drafts [w - 1] up to the j-th."""
+        return out.logits
+
+    def _target_tokens(self, sequence: Sequence, rows: torch.Tensor, first: int) -> torch.Tensor:
         """The target's own tokens at positions first.. of the sequence."""
-        positions = torch.arange(first, first + len(out.logits), device=self.target.device)
-        return target_tokens(out.logits, positions, sequence.params, sequence.seed)
+        positions = torch.arange(first, first + len(rows), device=self.target.device)
+        return target_tokens(rows, positions, sequence.params, sequence.seed)
 
     def _keep(self, sequence: Sequence, out: PassOutput, m: int) -> None:
         """Keep the features of m committed tokens until the drafter needs them.

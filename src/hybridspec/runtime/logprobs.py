@@ -1,0 +1,55 @@
+"""Log-probabilities of tokens, out of the rows that they were taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hybridspec.core import TokenLogprobs, prefill_chunk
+from hybridspec.model.target import Target
+from hybridspec.runtime.state import TargetSlot
+
+ROWS = 64  # of a prompt whose logits exist at once: 64 MB at V = 248,320
+
+
+def token_logprobs(logits: Tensor, tokens: Sequence[int], top: int) -> tuple[TokenLogprobs, ...]:
+    """One entry a token.
+
+    Args:
+        logits: [n, V], as the model gives them.
+        tokens: n ids, one a row.
+        top: how many of the most likely tokens each entry lists; at most V are.
+    """
+    if not len(tokens):
+        return ()
+    ids = torch.tensor(tokens, device=logits.device)[:, None]
+    all_of = logits.logsumexp(-1, keepdim=True)
+    chosen = (logits.gather(1, ids) - all_of)[:, 0].tolist()
+    likely = logits.topk(min(top, logits.shape[1]))
+    lists = zip(likely.indices.tolist(), (likely.values - all_of).tolist(), strict=True)
+    tops = [tuple(zip(*row, strict=True)) for row in lists]
+    return tuple(map(TokenLogprobs, tokens, chosen, tops))
+
+
+@torch.inference_mode()
+def prompt_logprobs(
+    target: Target, slot: TargetSlot, ids: Sequence[int], top: int
+) -> tuple[TokenLogprobs | None, ...]:
+    """Of a prompt's own tokens, each after those before it; None for the first.
+
+    Args:
+        slot: an empty one, which then holds the prompt but for its last token.
+        ids: [T], at least one.
+        top: as in `token_logprobs`.
+    """
+    scored: list[TokenLogprobs | None] = [None]
+    inputs = torch.tensor(ids[:-1], dtype=torch.long, device=target.device)
+    for part in inputs.split(prefill_chunk(target.device, target.dtype)):
+        if not len(part):
+            break
+        for rows in target.read(part, slot).split(ROWS):
+            following = ids[len(scored) : len(scored) + len(rows)]
+            scored += token_logprobs(target.logits(rows), following, top)
+    return tuple(scored)
