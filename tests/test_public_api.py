@@ -36,10 +36,14 @@ def test_the_version_is_the_distributions():
 
 @pytest.mark.parametrize(
     ("statement", "absent"),
-    [("import hybridspec", "torch"), ("import hybridspec.engine", "transformers")],
+    [
+        ("import hybridspec", "torch"),
+        ("import hybridspec.engine", "transformers"),
+        ("import hybridspec.engine", "torch._dynamo"),
+    ],
 )
 def test_imports_stay_light(statement, absent):
-    """torch takes a second to import and transformers is no dependency at all."""
+    """torch takes a second to import, dynamo another, and transformers is no dependency at all."""
     program = f"import sys; {statement}; sys.exit({absent!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

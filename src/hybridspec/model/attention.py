@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.bias import causal_lower_right
 
 from hybridspec.kernels import support
 from hybridspec.model.config import TargetConfig
@@ -56,6 +57,8 @@ def attend_each(q: Tensor, k: Tensor, v: Tensor, past: int) -> Tensor:
 def attend_last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention of the last T of n tokens; shapes as `attend`. Builds no mask of T x n where
     `flashes`."""
+    from torch.nn.attention.bias import causal_lower_right
+
     bias = causal_lower_right(q.shape[0], k.shape[1])
     o = F.scaled_dot_product_attention(
         q.transpose(0, 1)[None], k[None], v[None], bias, enable_gqa=True
@@ -88,6 +91,8 @@ class GatedAttention:
 
     def __init__(self, config: TargetConfig, device: torch.device, dtype: torch.dtype) -> None:
         self.config = config
+        if device.type == "cuda":  # for `attend_last`: all of dynamo comes with it, in seconds
+            import_module("torch.nn.attention.bias")
         heads, kv, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         hidden = config.hidden_size
         self.widths = (2 * heads * size, kv * size, kv * size)
