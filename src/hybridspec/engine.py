@@ -43,6 +43,7 @@ from hybridspec.systems import System, check_system, parse_system
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.tools.definitions import Tools
 
 # With a profile, the policy that learns: as fast as any (README), and safe where it is stale.
 CALIBRATED_SYSTEM = "auto"
@@ -170,13 +171,25 @@ class Engine:
         return DEFAULT_SYSTEM if self.profile is None else CALIBRATED_SYSTEM
 
     def encode(
-        self, prompt: Prompt, *, chat: bool = False, enable_thinking: bool = False
+        self,
+        prompt: Prompt,
+        *,
+        chat: bool = False,
+        enable_thinking: bool = False,
+        tools: Tools | None = None,
     ) -> list[int]:
         """Token ids of a prompt: text, messages (or text with `chat`) through the template, or ids.
 
+        Args:
+            prompt: text, token ids, or messages in OpenAI's form, with tool calls and results too.
+            chat: wrap a text prompt as a user's message in the chat template.
+            enable_thinking: passed to the chat template.
+            tools: definitions in OpenAI's form, for the chat template; calls in the answer are read
+                by `hybridspec.text.tools`.
+
         Raises:
-            RequestError: nothing in it, another form, ids out of range, or no tokenizer or
-                template for it.
+            RequestError: nothing in it, another form, ids out of range, no tokenizer or template
+                for it, or tools that cannot be used.
         """
         for name, value in (("chat", chat), ("enable_thinking", enable_thinking)):
             expect(isinstance(value, bool), name, value, "True or False")
@@ -186,6 +199,7 @@ class Engine:
             self.target.config.vocab_size,
             chat=chat,
             enable_thinking=enable_thinking,
+            tools=tools,
         )
 
     def stream(
@@ -196,6 +210,7 @@ class Engine:
         system: str | System | None = None,
         chat: bool = False,
         enable_thinking: bool = False,
+        tools: Tools | None = None,
         explain: bool = False,
         keep_drafts: bool = False,
     ) -> Stream:
@@ -208,6 +223,7 @@ class Engine:
                 give the same tokens. See `systems.py`.
             chat: wrap a text prompt as a user's message in the chat template.
             enable_thinking: passed to the chat template.
+            tools: as of `encode`.
             explain: keep what each round's policy saw, in its statistics.
             keep_drafts: keep each round's draft tokens there, those not verified included.
 
@@ -221,7 +237,7 @@ class Engine:
         for option, value in (("explain", explain), ("keep_drafts", keep_drafts)):
             expect(isinstance(value, bool), option, value, "True or False")
         chosen = check_system(system) if isinstance(system, System) else self._system(system)
-        ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking)
+        ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking, tools=tools)
         most = min(params.max_tokens, self._room(ids))
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None

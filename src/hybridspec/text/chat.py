@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError, TemplateSyntaxError, nodes
+from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hybridspec.errors import CheckpointError, RequestError, said_by
 from hybridspec.text.messages import Message, check_roles
+from hybridspec.text.tools.definitions import Tools
 
 
 class ChatTemplate:
@@ -25,7 +27,7 @@ class ChatTemplate:
         Raises:
             CheckpointError: the template is not valid Jinja, or nested too deeply.
         """
-        self._special_tokens = dict(special_tokens)
+        self._source, self._special_tokens = source, dict(special_tokens)
         try:
             self._template = _environment().from_string(source)
         except Exception as error:  # of Jinja, or of the Python that it makes of the template
@@ -35,13 +37,25 @@ class ChatTemplate:
                 "Download the tokenizer files again."
             ) from error
 
+    @cached_property
+    def takes_tools(self) -> bool:
+        """Whether the template reads the definitions of tools."""
+        return "tools" in meta.find_undeclared_variables(_environment().parse(self._source))
+
+    @property
+    def tool_form(self) -> str | None:
+        """The form in which the template asks for calls: a name in `tools.PARSERS`, or None."""
+        if not self.takes_tools:
+            return None
+        return "qwen3_coder" if "<function=" in self._source else "hermes"
+
     def render(
         self,
         messages: Sequence[Message],
         *,
         enable_thinking: bool | None = None,
         add_generation_prompt: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Tools | None = None,
         **variables: Any,
     ) -> str:
         """The prompt for a conversation.
@@ -50,13 +64,19 @@ class ChatTemplate:
             messages: dicts with `role`, usually `content`, and what else the template reads.
             enable_thinking: None leaves it to the template's default.
             add_generation_prompt: end with the opening of the assistant's turn.
-            tools: JSON schemas of functions.
+            tools: definitions of functions, in OpenAI's form.
             variables: whatever else the template knows.
 
         Raises:
-            RequestError: no messages, a message without a role, or one the template refuses.
+            RequestError: no messages, a message without a role, or one the template refuses; tools
+                for a template that would pass them over.
         """
         check_roles(messages)
+        if tools and not self.takes_tools:
+            raise RequestError(
+                "The chat template of this checkpoint has no place for tools, so the model would "
+                "not see them. Leave the tools out, or use a checkpoint whose template has one."
+            )
         if enable_thinking is not None:
             variables["enable_thinking"] = enable_thinking
         known = {**self._special_tokens, "documents": None, **variables}

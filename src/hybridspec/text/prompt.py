@@ -9,6 +9,7 @@ from hybridspec.checks import brief
 from hybridspec.errors import RequestError
 from hybridspec.text.messages import as_text
 from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.tools.definitions import Tools, check_tools
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 FORMS = "text, a list of token ids, or a list of messages"
@@ -21,16 +22,21 @@ def encode_prompt(
     *,
     chat: bool = False,
     enable_thinking: bool = False,
+    tools: Tools | None = None,
 ) -> list[int]:
     """Token ids of text, of messages (or text with `chat`) through the template, or of ids.
 
     Raises:
-        RequestError: nothing in it, another form, ids out of range, or no tokenizer or template.
+        RequestError: nothing in it, another form, ids out of range, no tokenizer or template, or
+            tools that cannot be used or without a chat.
     """
+    if tools is not None:
+        check_tools(tools)
     if isinstance(prompt, str):
         if not prompt.strip():
             raise RequestError("The prompt is empty; expected some text.")
         if not chat:
+            _refuse_tools(tools)
             return _in_range(_needed(tokenizer).encode(prompt), vocab_size)
         prompt = [{"role": "user", "content": prompt}]
     if not isinstance(prompt, list | tuple):
@@ -39,10 +45,16 @@ def encode_prompt(
         raise RequestError("The prompt is empty; expected at least one token or message.")
     if all(isinstance(part, Mapping) for part in prompt):
         model = _needed(tokenizer)
-        text = model.render_chat(as_text(prompt), enable_thinking=enable_thinking)
+        text = model.render_chat(as_text(prompt), enable_thinking=enable_thinking, tools=tools)
         ids = model.encode(text, add_special_tokens=False)
         return _in_range(ids, vocab_size)
+    _refuse_tools(tools)
     return _ids(prompt, vocab_size, chat)
+
+
+def _refuse_tools(tools: Tools | None) -> None:
+    if tools:
+        raise RequestError("Tools are for a chat; give messages, or text with chat=True.")
 
 
 def _ids(prompt: Sequence[Any], vocab_size: int, chat: bool) -> list[int]:

@@ -133,7 +133,7 @@ class _StopStrings:
         if found:
             self._held = ""
             return text[: min(found)], True
-        certain = len(text) - max((_overlap(text, string) for string in self._strings), default=0)
+        certain = len(text) - max((overlap(text, string) for string in self._strings), default=0)
         self._held = text[certain:]
         return text[:certain], False
 
@@ -143,7 +143,7 @@ class _StopStrings:
         return held
 
 
-def _overlap(text: str, string: str) -> int:
+def overlap(text: str, string: str) -> int:
     """The length of the longest end of `text` that begins `string` without completing it."""
     longest = min(len(string) - 1, len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith(string[:n])), 0)

@@ -83,6 +83,12 @@ class Tokenizer:
         """Whether `render_chat` can be used."""
         return self._chat is not None
 
+    @property
+    def tool_form(self) -> str | None:
+        """The form in which the chat template asks for tool calls, as of `text.tools.PARSERS`; None
+        where it has no place for tools, or there is none."""
+        return None if self._chat is None else self._chat.tool_form
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """The ids of `text`. Special tokens written in it are recognised.
 
