@@ -72,6 +72,11 @@ class Stream:
         """Whether the answer has ended; the engine is free again."""
         return self._finish is not None
 
+    @property
+    def last_round(self) -> RoundStats | None:
+        """Figures of the round that gave the latest piece; None for the token after the prompt."""
+        return self._stats[-1] if self._stats else None
+
     def __iter__(self) -> Iterator[Piece]:
         return self
 

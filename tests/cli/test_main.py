@@ -8,10 +8,11 @@ from hybridspec import __version__
 LIGHT = """
 import sys
 from hybridspec.cli.main import run
-lines = ("--version", "--help", "generate --help", "bench --help", "-h", "")
+lines = ("--version", "--help", "generate --help", "bench --help", "serve --help", "-h", "")
 codes = [run(line.split()) for line in lines]
 heavy = {"torch", "numpy", "tokenizers", "jinja2", "safetensors", "huggingface_hub", "rich"}
-assert codes == [0] * 6, codes
+heavy |= {"fastapi", "uvicorn", "prometheus_client"}
+assert codes == [0] * 7, codes
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 # The base install has no transformers; the rest is imported only when it is needed.
@@ -19,7 +20,7 @@ SPARING = """
 import sys
 from hybridspec.cli.main import run
 code = run(sys.argv[1:])
-heavy = {"transformers", "huggingface_hub", "httpx", "rich", "matplotlib", "scipy"}
+heavy = {"transformers", "huggingface_hub", "httpx", "rich", "matplotlib", "scipy", "fastapi"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 sys.exit(code)
 """

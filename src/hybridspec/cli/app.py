@@ -12,6 +12,7 @@ from hybridspec.cli.calibrate import calibrate
 from hybridspec.cli.doctor import doctor
 from hybridspec.cli.generate import generate
 from hybridspec.cli.once import Once
+from hybridspec.cli.serve import serve
 
 # No rich here: help and errors are plain text, and so is what a traceback shows.
 app = typer.Typer(
@@ -43,6 +44,7 @@ def hybridspec(context: typer.Context, version: Version = False) -> None:
 
 # The verbs. Their modules are imported for every `--help`: what is heavy they import when they run.
 app.command("generate", cls=Once)(generate)
+app.command("serve", cls=Once)(serve)
 app.command("calibrate", cls=Once)(calibrate)
 app.command("doctor", cls=Once)(doctor)
 app.add_typer(bench.app, name="bench")

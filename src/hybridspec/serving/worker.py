@@ -1,0 +1,124 @@
+"""The one thread that owns the engine: it loads it and gives it to one turn after another."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from hybridspec.engine import Engine
+from hybridspec.errors import HybridSpecError
+from hybridspec.serving.errors import ApiError
+from hybridspec.serving.line import Line
+from hybridspec.serving.metrics import Metrics
+from hybridspec.serving.turns import Turn
+
+logger = logging.getLogger("hybridspec.serving")
+T = TypeVar("T", bound=Turn)
+RETRY = {"Retry-After": "1"}
+DEFECTS = 3  # in a row, and the server calls itself ill
+
+
+class Worker:
+    """Serves turns until it is stopped."""
+
+    def __init__(self, load: Callable[[], Engine], metrics: Metrics, most: int) -> None:
+        """Nothing runs before `start`.
+
+        Args:
+            load: gives the engine; called once, on the worker's thread.
+            metrics: counts.
+            most: turns that may wait.
+        """
+        self._load, self._metrics = load, metrics
+        self._line: Line[Turn] = Line(most)
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._engine: Engine | None = None
+        self._running: Turn | None = None
+        self._defects = 0
+        self.failure: BaseException | None = None
+        self.on_loaded: Callable[[BaseException | None], None] | None = None
+        metrics.watch(self._line.__len__, lambda: int(self._running is not None))
+
+    def start(self) -> None:
+        """Begin to load, and then to serve."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Serve nobody any more; whoever waited is told. Returns once the engine is at rest."""
+        for turn in self._line.close():
+            turn.fail(ApiError(503, "The server is shutting down.", code="shutting_down"))
+        running = self._running
+        if running is not None:
+            running.cancel()
+        if self._engine is not None:  # else it is still loading: the process need not wait
+            self._thread.join()
+
+    @property
+    def state(self) -> str:
+        """`loading`, `ok`, or `failing` when loading or the last turns in a row failed."""
+        if self.failure is not None or self._defects >= DEFECTS:
+            return "failing"
+        return "loading" if self._engine is None else "ok"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for what needs no turn: its tokenizer, its limits.
+
+        Raises:
+            ApiError: it is not loaded.
+        """
+        if self._engine is None:
+            raise ApiError(
+                503, "The model is still loading. Try again.", code="loading", headers=RETRY
+            )
+        return self._engine
+
+    def submit(self, turn: T, *, again: bool = False) -> T:
+        """Put a turn in the line.
+
+        Args:
+            turn: what is to be done.
+            again: its request has had a turn already, and is not refused.
+
+        Raises:
+            ApiError: too many wait, or the server is shutting down.
+        """
+        if not self._line.add(turn, again=again):
+            raise ApiError(
+                503,
+                f"{len(self._line)} requests wait already, which is the most, or the server is "
+                "shutting down. Try again later.",
+                code="overloaded",
+                headers=RETRY,
+            )
+        return turn
+
+    def give_up(self, turn: Turn) -> None:
+        """Nobody waits for it any more, wherever it is."""
+        turn.cancel()
+        self._line.leave(turn)
+
+    def _work(self) -> None:
+        try:
+            self._engine = self._load()
+        except BaseException as error:
+            self.failure = error
+        if self.on_loaded is not None:
+            self.on_loaded(self.failure)
+        while self.failure is None and (turn := self._line.take()) is not None:
+            if not turn.cancelled:
+                self._serve(turn)
+
+    def _serve(self, turn: Turn) -> None:
+        self._running = turn
+        try:
+            turn.run(self.engine, self._metrics)
+            self._defects = 0
+        except BaseException as error:
+            if not isinstance(error, HybridSpecError):
+                self._defects += 1
+            turn.fail(error)
+        finally:
+            self._running = None
