@@ -10,8 +10,9 @@ from __future__ import annotations
 import secrets
 import threading
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from hybridspec.checkpoint import (
     GenerationConfig,
@@ -24,7 +25,7 @@ from hybridspec.checkpoint import (
 )
 from hybridspec.checks import MOST_LOGPROBS, check_token_ids, expect, is_a
 from hybridspec.core import SamplingParams, TokenLogprobs
-from hybridspec.errors import RequestError
+from hybridspec.errors import OptionError, RequestError
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
@@ -40,6 +41,7 @@ from hybridspec.runtime.steering import Steering
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
 from hybridspec.systems import System, check_system, parse_system
+from hybridspec.text.grammar import Grammar, Grammars, Walk
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
@@ -85,6 +87,7 @@ class Engine:
             drafter = None if drafter is None else accelerated_drafter(drafter, target)
         self.profile = profile
         self._systems: dict[str, System] = {}
+        self._grammars: Grammars | None = None
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.defaults = defaults or GenerationConfig(eos_token_ids=())
         self.max_context = choose_context(max_context, target.config.max_position_embeddings)
@@ -213,6 +216,7 @@ class Engine:
         tools: Tools | None = None,
         explain: bool = False,
         keep_drafts: bool = False,
+        grammar: Grammar | None = None,
     ) -> Stream:
         """Start an answer; iterate over the result for its pieces.
 
@@ -226,6 +230,7 @@ class Engine:
             tools: as of `encode`.
             explain: keep what each round's policy saw, in its statistics.
             keep_drafts: keep each round's draft tokens there, those not verified included.
+            grammar: what the answer must be, from `grammar` of this engine.
 
         Raises:
             RequestError: a prompt, parameter or system that cannot be served, or an answer is
@@ -242,7 +247,9 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
-        steering = Steering.of(params, ids, self.target.config.vocab_size, self.target.device)
+        walk = None if grammar is None else self._walk(grammar, params, output.stop_ids)
+        vocabulary, device = self.target.config.vocab_size, self.target.device
+        steering = Steering.of(params, ids, vocabulary, device, walk)
         with self._lock:
             self._check_free()
             self._launching.halt()  # a stream that was dropped may have left the device at work
@@ -285,6 +292,28 @@ class Engine:
             self._launching.halt()
             return prompt_logprobs(self.target, self._state.slot(0), tokens, top)
 
+    def grammar(self, schema: Mapping[str, Any] | None, *, after: str | None = None) -> Grammar:
+        """What an answer must be, for `stream` and `generate`; needs the extra `[grammar]`.
+
+        An answer by it is JSON unless it runs into a limit or a stop string. Objects have the
+        properties that a schema names, in its order, and no others.
+
+        Args:
+            schema: a JSON schema; None: any JSON object.
+            after: the text of a token such as `</think>` after which the grammar begins; until it
+                comes, anything may.
+
+        Raises:
+            RequestError: a schema that cannot be kept to, no such token, no tokenizer, or xgrammar
+                is not installed.
+        """
+        if self._grammars is None:
+            if self.tokenizer is None:
+                raise RequestError("This engine has no tokenizer, so its answers have no grammar.")
+            eos = self.defaults.eos_token_ids
+            self._grammars = Grammars(self.tokenizer, self.target.config.vocab_size, eos)
+        return self._grammars.make(schema, after)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the sequence's memory: target and drafter state."""
@@ -306,6 +335,25 @@ class Engine:
         drafter_slot = self._drafter_state.slot() if self._drafter_state else None
         slot = self._state.slot(0, taps)
         return Sequence(slot, drafter_slot, params, seed)
+
+    def _walk(self, grammar: Grammar, params: SamplingParams, stops: frozenset[int]) -> Walk:
+        """A grammar along a new answer. Of the stop ids those end it that are no text."""
+        expect(
+            isinstance(grammar, Grammar), "grammar", grammar, "what Engine.grammar gives, or None"
+        )
+        if self.tokenizer is None or grammar.vocab_size != self.target.config.vocab_size:
+            raise OptionError("grammar", "is of another model; make it with this engine.")
+        if params.ignore_eos:
+            raise OptionError(
+                "ignore_eos", "is True, but an answer by a grammar ends with such a token."
+            )
+        ends = {token for token in stops if not self.tokenizer.token_bytes(token)}
+        if not ends:
+            raise RequestError(
+                "The checkpoint names no end token, with which an answer by a grammar ends; give "
+                "the id of one in stop_token_ids."
+            )
+        return grammar.walk(ends)
 
     def _room(self, ids: list[int]) -> int:
         room = self.max_context - len(ids)

@@ -12,10 +12,11 @@ from torch import Tensor
 from hybridspec.core import RoundStats, SamplingParams, TokenLogprobs
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import PassOutput, Target
-from hybridspec.runtime.adjust import Adjustment
+from hybridspec.runtime.adjust import Adjustment, masked
 from hybridspec.runtime.logprobs import token_logprobs
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.systems import System
+from hybridspec.text.grammar import Walk
 from hybridspec.text.stop import Emission, OutputStream
 
 
@@ -25,34 +26,48 @@ class Steering:
 
     Attributes:
         adjustment: bias and penalties.
+        walk: the grammar's, which says which tokens may come.
         logprobs: as in `SamplingParams`.
     """
 
     adjustment: Adjustment | None = None
+    walk: Walk | None = None
     logprobs: int | None = None
 
     @classmethod
     def of(
-        cls, params: SamplingParams, prompt: Many[int], vocab_size: int, device: torch.device
+        cls,
+        params: SamplingParams,
+        prompt: Many[int],
+        vocab_size: int,
+        device: torch.device,
+        walk: Walk | None = None,
     ) -> Steering | None:
         """That of a request; None where it asks for nothing: rounds are then as ever."""
         adjustment = Adjustment.of(params, prompt, vocab_size, device)
-        wanted = adjustment is not None or params.logprobs is not None
-        return cls(adjustment, params.logprobs) if wanted else None
+        made = cls(adjustment, walk, params.logprobs)
+        return made if made.changes or params.logprobs is not None else None
 
     @property
     def changes(self) -> bool:
         """Whether tokens may be others than the model's own."""
-        return self.adjustment is not None
+        return self.adjustment is not None or self.walk is not None
 
     def rows(self, logits: Tensor, drafts: Tensor | None) -> Tensor:
         """[w, V] logits that tokens are taken from; arguments as in `Adjustment.rows`."""
-        return logits if self.adjustment is None else self.adjustment.rows(logits, drafts)
+        if self.adjustment is not None:
+            logits = self.adjustment.rows(logits, drafts)
+        if self.walk is not None:
+            words = self.walk.masks([] if drafts is None else drafts.tolist())
+            return logits if words is None else masked(logits, words.to(logits.device))
+        return logits
 
     def keep(self, logits: Tensor, tokens: Many[int]) -> tuple[TokenLogprobs, ...]:
         """Take note of tokens that the answer has got, the first ones of the rows `logits`."""
         if self.adjustment is not None:
             self.adjustment.keep(tokens)
+        if self.walk is not None:
+            self.walk.keep(tokens)
         if self.logprobs is None:
             return ()
         return token_logprobs(logits[: len(tokens)], tokens, self.logprobs)

@@ -134,6 +134,10 @@ class Tokenizer:
             known = self._bytes[token_id] = bytes_of_token(token) if token and shown else b""
         return known
 
+    def token_id(self, token: str) -> int | None:
+        """The id of a token as the tokenizer writes it, such as `</think>`; None without one."""
+        return self._backend.token_to_id(token)
+
     def render_chat(self, messages: Sequence[Message], **settings: Any) -> str:
         """The prompt for a conversation, by the checkpoint's template.
 

@@ -55,9 +55,7 @@ def _convolve(  # type: ignore[no-untyped-def]
     t, head = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS), tl.program_id(1)
     real = (t < T)[:, None]
     if head < 2 * KH:
-        y = _columns(
-            raw, raw_row, history, history_row, taps, head * DK, t, T, C, DK, TAPS, TOKENS
-        )
+        y = _columns(raw, raw_row, history, history_row, taps, head * DK, t, T, C, DK, TAPS, TOKENS)
         y *= tl.rsqrt(tl.sum(y * y, 1) + eps)[:, None]
         at = (t.to(tl.int64)[:, None] * KH + head % KH) * DK + tl.arange(0, DK)[None, :]
         if head < KH:
@@ -67,9 +65,7 @@ def _convolve(  # type: ignore[no-untyped-def]
     else:
         place = head - 2 * KH
         first = 2 * KH * DK + place * DV
-        value = _columns(
-            raw, raw_row, history, history_row, taps, first, t, T, C, DV, TAPS, TOKENS
-        )
+        value = _columns(raw, raw_row, history, history_row, taps, first, t, T, C, DV, TAPS, TOKENS)
         to = (t.to(tl.int64)[:, None] * VH + place) * DV + tl.arange(0, DV)[None, :]
         tl.store(v + to, value.to(v.dtype.element_ty), mask=real)
 

@@ -1,0 +1,169 @@
+"""Answers that are JSON: a grammar says which tokens may come at every row of a block.
+
+Rows are masked and drafts are left free: a draft that the grammar refuses cannot be the target's
+token, so it is not accepted. The work is xgrammar's, which is imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridspec.errors import OptionError, RequestError, said_by
+from hybridspec.text.schema import schema_text
+from hybridspec.text.tokenizer import Tokenizer
+
+ROWS, BITS = 16, 32  # of a block; tokens a word of a mask
+CACHE = 256 * 2**20  # bytes of grammars kept for the next request with the same schema
+MOST_SPACES = (
+    64  # at one place: enough for indentation, and a model cannot go on with them for ever
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grammar:
+    """What an answer must be. Made by `Engine.grammar`; serves any number of answers.
+
+    Attributes:
+        compiled: xgrammar's form of it, for the engine's tokens.
+        after: id of the token after which it begins; None: at once.
+        vocab_size: of the model that it is for.
+    """
+
+    compiled: Any
+    after: int | None
+    vocab_size: int
+
+    def walk(self, stop_ids: Collection[int]) -> Walk:
+        """A new answer, which ends with one of the stop ids; they have no text."""
+        return Walk(self, stop_ids)
+
+
+class Grammars:
+    """Makes the grammars of one model's tokens."""
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, stop_ids: Sequence[int]) -> None:
+        """Read the tokens' bytes, which takes a second for 248,320.
+
+        Raises:
+            RequestError: xgrammar is not installed.
+        """
+        self._library, self._tokenizer, self._vocab_size = _library(), tokenizer, vocab_size
+        tokens = [tokenizer.token_bytes(i) for i in range(vocab_size)]
+        info = self._library.TokenizerInfo(
+            tokens, vocab_size=vocab_size, stop_token_ids=list(stop_ids)
+        )
+        self._compiler = self._library.GrammarCompiler(info, cache_limit_bytes=CACHE)
+
+    def make(self, schema: Mapping[str, Any] | None, after: str | None) -> Grammar:
+        """The grammar of a schema. Arguments and errors as of `Engine.grammar`."""
+        text = schema_text(schema)
+        begin = None if after is None else self._token(after)
+        try:
+            compiled = self._compiler.compile_json_schema(text, max_whitespace_cnt=MOST_SPACES)
+        except RuntimeError as error:
+            raise OptionError("schema", f"cannot be used: {_reason(error)}.") from None
+        return Grammar(compiled, begin, self._vocab_size)
+
+    def _token(self, after: object) -> int:
+        found = self._tokenizer.token_id(after) if isinstance(after, str) else None
+        if found is None:
+            raise OptionError(
+                "after", f"is {after!r}; expected the text of one token, such as </think>."
+            )
+        return found
+
+
+class Walk:
+    """A grammar along one answer: where the answer is in it, and what may come from there.
+
+    Where the grammar has ended, or allows no token that there is, the stop ids alone may come.
+    """
+
+    def __init__(self, grammar: Grammar, stop_ids: Collection[int]) -> None:
+        self._matcher = _library().GrammarMatcher(
+            grammar.compiled, override_stop_tokens=sorted(stop_ids)
+        )
+        self._after, self._begun = grammar.after, grammar.after is None
+        count = -(-grammar.vocab_size // BITS)
+        self._words = torch.empty(ROWS, count, dtype=torch.int32)
+        self._rows = self._words.numpy()  # the same memory, quicker to look into
+        self._ends = np.zeros(count, np.uint32)
+        for token in stop_ids:
+            self._ends[token // BITS] |= 1 << token % BITS
+
+    def masks(self, drafts: Sequence[int]) -> Tensor | None:
+        """The tokens that may come at each row; row j follows the first j drafts.
+
+        A draft that may not come ends the look: it is not accepted, so rows after it say nothing.
+
+        Args:
+            drafts: w - 1 ids, at most 15.
+
+        Returns:
+            [w, ceil(V / 32)] int32 as `runtime.adjust.masked` takes it, valid until the next call;
+            None: anything may come.
+        """
+        words = self._words[: len(drafts) + 1].fill_(-1)
+        begun, taken = self._begun, 0
+        for row in range(len(words)):
+            if begun:
+                self._fill(row)
+            if row == len(drafts):
+                break
+            if not begun:
+                begun = drafts[row] == self._after
+            elif self._take(row, drafts[row]):
+                taken += 1
+            else:
+                break
+        self._matcher.rollback(taken)
+        return words if begun else None
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Go on along tokens that the answer has got."""
+        for token in tokens:
+            if not self._begun:
+                self._begun = token == self._after
+            elif not self._matcher.is_terminated():
+                self._matcher.accept_token(token)
+
+    def _fill(self, row: int) -> None:
+        if not self._matcher.is_terminated():
+            self._matcher.fill_next_token_bitmask(self._words, row)
+            if self._rows[row].any():
+                return
+        self._rows[row] = self._ends.view(np.int32)
+
+    def _take(self, row: int, draft: int) -> bool:
+        """Go on along a draft, if it may come at a row that is filled."""
+        allowed = int(self._rows[row, draft // BITS]) >> draft % BITS & 1
+        ended: bool = self._matcher.is_terminated()
+        return bool(allowed) and not ended and bool(self._matcher.accept_token(draft))
+
+
+def _library() -> Any:
+    """xgrammar.
+
+    Raises:
+        RequestError: it is not installed.
+    """
+    try:
+        import xgrammar
+    except ImportError as error:
+        raise RequestError(
+            f"JSON answers need the package xgrammar, which cannot be imported: {said_by(error)}. "
+            'Install it: pip install "hybridspec[grammar]".'
+        ) from None
+    return xgrammar
+
+
+def _reason(error: RuntimeError) -> str:
+    """What xgrammar says, without the place in its source that stands before it."""
+    said = said_by(error)
+    return said.split(": ", 1)[1] if said.startswith("[") and ": " in said else said
