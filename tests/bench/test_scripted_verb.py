@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
 from hybridspec.bench.scripted.plan import Plan
 from hybridspec.bench.scripted.verb import SYSTEMS, main, parser
+from hybridspec.bench.scripted.weights import RECIPES
 from hybridspec.errors import RequestError
 
 ABSENT = ("pydantic", "typer", "fastapi", "sklearn")  # of a GPU machine
@@ -49,7 +51,7 @@ def test_it_says_what_was_scripted(document):
     assert facts["distinct"]["1"] == 4
     assert facts["distinct"]["4"] < facts["distinct"]["8"] < facts["distinct"]["16"] < 32
     assert 0 < facts["least_margin"] < facts["margin"] < 1
-    assert document["recipe"]["shared"] == 0.65
+    assert document["recipe"] == asdict(RECIPES["skewed"])
     part = document["traces"]["test/coding"]
     assert part["mean"] == pytest.approx(part["published"], rel=0.01)
     assert "GDN states" in document["control"]

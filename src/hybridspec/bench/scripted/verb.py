@@ -25,6 +25,8 @@ drafter's, verification, acceptance, commit. Every system is calibrated on this 
 of them answer in turn. A run whose tokens are not the known ones, or whose states are not those of
 plain decoding, ends with an error; so does one whose checks overlook a wrong commit.
 
+With --sglang, SGLang's engine is timed between two runs of ours, on the same shape.
+
 --small is a shape that a CPU runs in a minute: it shows that it works, its figures mean nothing."""
 
 
@@ -68,7 +70,36 @@ def parser(prog: str | None) -> argparse.ArgumentParser:
     )
     add("--seed", metavar="N", type=int, default=0, help="of the weights (%(default)s)")
     add("--small", action="store_true", help="a small shape")
+    _add_sglang(made)
     return made
+
+
+def _add_sglang(made: argparse.ArgumentParser) -> None:
+    """Options of a run beside SGLang."""
+    group = made.add_argument_group("SGLang beside (ours, SGLang, ours again, each a process)")
+    add = group.add_argument
+    add("--sglang", metavar="SITE", type=Path, help="patched SGLang, unpacked; needs --peers")
+    add("--peers", metavar="DIR", type=Path, help="folder of bench_sglang.py")
+    add(
+        "--sglang-modes", metavar="A,B", type=_names, default=("ar", "dflash16"),
+        help="some of ar, dflash4, dflash8, dflash16 (ar,dflash16)",
+    )  # fmt: skip
+    add(
+        "--sglang-count", action="store_true",
+        help="count its distinct experts, in further runs: counting slows",
+    )  # fmt: skip
+    add(
+        "--sglang-skew", metavar="S", type=float,
+        help="sigma of its router rows' sizes (skewed: 1, uniform: 0)",
+    )  # fmt: skip
+    add(
+        "--step-seconds", metavar="N", type=_count, default=600,
+        help="most of each process (%(default)s)",
+    )  # fmt: skip
+    add(
+        "--resume", action="store_true",
+        help="keep the steps that an earlier call of the same options has finished",
+    )  # fmt: skip
 
 
 def _names(listed: str) -> tuple[str, ...]:
@@ -87,6 +118,10 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     given = parser(prog).parse_args(arguments)
 
     def run() -> int:
+        if given.sglang is not None:
+            from hybridspec.bench.scripted.beside import run as beside
+
+            return beside(given, NAME)
         from hybridspec.bench.scripted.main import run as bench
 
         return bench(given)
