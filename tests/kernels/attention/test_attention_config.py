@@ -11,23 +11,23 @@ DEFAULT = AttentionConfig(64, 32)
 
 @pytest.mark.parametrize(
     ("rows", "splits"),
-    [(1, 1), (64, 1), (65, 2), (1024, 16), (1025, 17), (4096, 40), (4097, 41), (32768, 96),
-     (32784, 97), (262160, 209)],
+    [(1, 1), (64, 1), (65, 2), (1024, 16), (1025, 17), (8192, 72), (8193, 73), (32768, 168),
+     (32784, 169), (262160, 393)],
 )  # fmt: skip
 def test_splits_of_a_cache(rows, splits):
     assert DEFAULT.splits(rows) == splits
 
 
 def test_rungs_follow_each_other():
-    assert DEFAULT.rungs() == ((0, 0, 64), (16, 1024, 128), (40, 4096, 512), (96, 32768, 2048))
+    assert DEFAULT.rungs() == ((0, 0, 64), (16, 1024, 128), (72, 8192, 256), (168, 32768, 1024))
 
 
 @pytest.mark.parametrize(
     ("heads", "kv", "size", "expected"),
     [
-        (16, 2, 256, AttentionConfig(16, 32)),
-        (32, 2, 256, AttentionConfig(16, 32)),
-        (32, 8, 128, AttentionConfig(16, 32)),
+        (16, 2, 256, AttentionConfig(16, 64)),
+        (32, 2, 256, AttentionConfig(16, 64)),
+        (32, 8, 128, AttentionConfig(16, 64)),
         (8, 4, 32, AttentionConfig(16, 64)),
         (3, 3, 16, AttentionConfig(16, 64)),
     ],

@@ -8,8 +8,8 @@ from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.sizes import power
 
 # Rows of the cache in one split: so many from this row on. Short contexts need short splits to fill
-# the GPU, long ones long splits to have few parts to add. Two KV heads make 192 programs at 32k.
-LADDER = ((0, 64), (1024, 128), (4096, 512), (32768, 2048))
+# the GPU, long ones long splits to have few parts to add. Two KV heads make 336 programs at 32k.
+LADDER = ((0, 64), (1024, 128), (8192, 256), (32768, 1024))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,18 @@ class AttentionConfig:
         """A cut for `heads` query heads of `size` values that share `kv` key heads.
 
         A tile of 16 is two rows of 8 heads: tiles without a valid row leave at once, so a short
-        round pays for its own rows alone, and up to 4,096 rows of context it was the fastest at
-        every length (README.md). 32 keys of 256 values are 32 KiB with their values: two steps
-        under way stay below the 99 KiB of a program on small cards.
+        round pays for its own rows alone, and it was the fastest up to w = 6 at every length
+        (README.md). 64 keys of 256 values are 64 KiB with their values, and 73 with what else a
+        program holds: below the 99 KiB of small cards.
         """
-        return cls(max(16, power(heads // kv)), 32 if size > 64 else 64)
+        return cls(max(16, power(heads // kv)), 64)
 
     @classmethod
     def fold(cls, heads: int, kv: int, size: int) -> AttentionConfig:
         """The same cut for `attend_rows`, whose next step waits in registers: with 128 a thread,
         8 warps let a second program, or one of the kernel before, share the multiprocessor."""
         c = cls.choose(heads, kv, size)
-        return replace(c, warps=8, registers=128) if size > 128 else c
+        return replace(c, keys=32, warps=8, registers=128) if size > 128 else c
 
     def options(self, early: bool) -> dict[str, int]:
         """For Triton's launcher, but for stages."""

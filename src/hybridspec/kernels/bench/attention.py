@@ -27,18 +27,17 @@ from hybridspec.kernels.last import Workspace
 from hybridspec.model.layers import Rope
 
 LENGTHS, MORE, CALLS = (1, 16), (1, 6, 16), 64
-HALF = ((0, 32), (1024, 64), (4096, 256), (32768, 1024))  # of the default's splits: one step at 512
+HALF = ((0, 32), (1024, 64), (4096, 128), (8192, 256), (32768, 1024))
 FINE = ((0, 64), (8192, 128), (16384, 256), (32768, 1024))
-FINER = ((0, 64), (16384, 128), (32768, 512))
 VARIANTS = [  # of `attend` before `combine`
-    AttentionConfig(16, 32, ahead=128),
+    AttentionConfig(16, 64, ahead=128),
+    AttentionConfig(16, 32),
     AttentionConfig(16, 32, stages=3),
     AttentionConfig(16, 64, warps=8),
-    AttentionConfig(16, 32, ladder=FINE),
-    AttentionConfig(16, 32, ladder=FINER),
-    AttentionConfig(16, 64, warps=8, ladder=FINE),
+    AttentionConfig(16, 64, ladder=FINE),
     AttentionConfig(16, 32, ladder=HALF),
-    AttentionConfig(32, 32, warps=8, ladder=FINE),
+    AttentionConfig(32, 32),
+    AttentionConfig(64, 32),
 ]
 FOLDS = [
     AttentionConfig(16, 32, warps=8, programs=132),
