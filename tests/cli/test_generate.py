@@ -19,7 +19,9 @@ SYSTEMS = ("ar", "static:1", "static:2", "static:5", "static:16", "dflash")
 def test_defaults_are_those_of_the_engine():
     parameters = inspect.signature(generate).parameters
     params = SamplingParams()
-    for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "seed", "ignore_eos"):
+    penalties = ("presence_penalty", "frequency_penalty", "repetition_penalty")
+    drawing = ("temperature", "top_k", "top_p", "min_p", "seed")
+    for name in ("max_tokens", "ignore_eos", *drawing, *penalties):
         assert parameters[name].default == getattr(params, name)
 
 

@@ -12,6 +12,7 @@ from hybridspec.cli.interrupts import INTERRUPTED
 from hybridspec.cli.output import ReaderGone, note
 from hybridspec.errors import HybridSpecError, OptionError
 
+FLAGS = {"stop_token_ids": "stop_token_id", "schema": "json_schema"}  # where names differ
 DEFECT, REFUSED, READER_GONE = 1, 2, 141
 
 # Newer typers carry their own copy of click, so its classes are reached through typer.
@@ -53,7 +54,7 @@ def _sentence(error: BaseException) -> str | None:
 
 def flag(name: str) -> str:
     """How the command line calls an option of the API; a repeatable one has a single value."""
-    return "--" + name.removesuffix("s" if name == "stop_token_ids" else "").replace("_", "-")
+    return "--" + FLAGS.get(name, name).replace("_", "-")
 
 
 def _usage(error: BaseException) -> str:

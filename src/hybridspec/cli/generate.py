@@ -15,10 +15,12 @@ from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.cli.prompt import Question, argument_text, read_prompt
 from hybridspec.cli.report import document, explanation, statistics_line
+from hybridspec.cli.shape import read_bias, read_shape
 
 if TYPE_CHECKING:
     from hybridspec.core import Generation, SamplingParams
     from hybridspec.engine import Engine
+    from hybridspec.text.grammar import Grammar
 
 
 def generate(
@@ -43,10 +45,16 @@ def generate(
     top_k: o.TopK = 0,
     top_p: o.TopP = 1.0,
     min_p: o.MinP = 0.0,
+    presence_penalty: o.PresencePenalty = 0.0,
+    frequency_penalty: o.FrequencyPenalty = 0.0,
+    repetition_penalty: o.RepetitionPenalty = 1.0,
+    logit_bias: o.LogitBias = None,
     seed: o.Seed = None,
     stop: o.Stop = None,
     stop_token_id: o.StopTokenId = None,
     ignore_eos: o.IgnoreEos = False,
+    json_mode: o.JsonMode = False,
+    json_schema: o.JsonSchema = None,
     explain: o.Explain = False,
     as_json: o.Json = False,
 ) -> None:
@@ -66,6 +74,7 @@ def generate(
     pair = Pair(model, draft, revision, draft_revision)
     question = Question(read_prompt(prompt, file), chat, thinking, system_prompt)
     stops = tuple(argument_text(text, "--stop") for text in stop or ())
+    shape = read_shape(json_mode, json_schema)
     import_engine()
     params = _params(
         max_tokens=max_tokens,
@@ -73,6 +82,10 @@ def generate(
         top_k=top_k,
         top_p=top_p,
         min_p=min_p,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        repetition_penalty=repetition_penalty,
+        logit_bias=read_bias(logit_bias or ()),
         seed=seed,
         stop=stops,
         stop_token_ids=tuple(stop_token_id or ()),
@@ -91,7 +104,8 @@ def generate(
         launcher=launcher,
     )
     show, caution = _hide if as_json else write, ""
-    answer = _answer(engine, question, params, system, explain, show)
+    grammar = None if shape is None else shape.grammar(engine, thinking=bool(thinking))
+    answer = _answer(engine, question, params, system, explain, grammar, show)
     if system is None and engine.drafter is not None and engine.profile is None:
         caution = _uncalibrated(engine)
     _report(answer, engine, pair, as_json, caution)
@@ -118,12 +132,15 @@ def _answer(
     params: SamplingParams,
     system: str | None,
     explain: bool,
+    grammar: Grammar | None,
     show: Callable[[str], None],
 ) -> Generation:
     template = engine.tokenizer is not None and engine.tokenizer.has_chat_template
     prompt = question.messages() if question.is_chat(template) else question.text
     thinking = bool(question.thinking)
-    stream = engine.stream(prompt, params, system=system, enable_thinking=thinking, explain=explain)
+    stream = engine.stream(
+        prompt, params, system=system, enable_thinking=thinking, explain=explain, grammar=grammar
+    )
     return follow(stream, show)
 
 

@@ -149,6 +149,48 @@ MinP = Annotated[
         "--min-p", metavar="P", help="Drop tokens less likely than P times the likeliest."
     ),
 ]
+PresencePenalty = Annotated[
+    float,
+    typer.Option(
+        "--presence-penalty", metavar="X", help="Taken off tokens that the answer has; -2 to 2."
+    ),
+]
+FrequencyPenalty = Annotated[
+    float,
+    typer.Option(
+        "--frequency-penalty", metavar="X", help="The same, for every time it has them; -2 to 2."
+    ),
+]
+RepetitionPenalty = Annotated[
+    float,
+    typer.Option(
+        "--repetition-penalty",
+        metavar="X",
+        help="Divides positive logits of tokens in prompt and answer, multiplies negative ones; 1: "
+        "off.",
+    ),
+]
+LogitBias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--logit-bias",
+        metavar="ID:VALUE",
+        help="Added to a token's logit, -100 to 100 (repeatable).",
+    ),
+]
+JsonMode = Annotated[
+    bool,
+    typer.Option("--json-mode", help="The answer is a JSON object; needs the extra [grammar]."),
+]
+JsonSchema = Annotated[
+    Path | None,
+    typer.Option(
+        "--json-schema",
+        metavar="PATH",
+        help="The answer is JSON by this schema; needs the extra [grammar]. With --thinking it "
+        "begins after the thought.",
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
