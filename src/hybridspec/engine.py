@@ -25,7 +25,7 @@ from hybridspec.checkpoint import (
 )
 from hybridspec.checks import MOST_LOGPROBS, check_token_ids, expect, is_a
 from hybridspec.core import SamplingParams, TokenLogprobs
-from hybridspec.errors import OptionError, RequestError
+from hybridspec.errors import RequestError
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
@@ -41,7 +41,7 @@ from hybridspec.runtime.steering import Steering
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
 from hybridspec.systems import System, check_system, parse_system
-from hybridspec.text.grammar import Grammar, Grammars, Walk
+from hybridspec.text.grammar import Grammar, Grammars, begin
 from hybridspec.text.prompt import Prompt, encode_prompt
 from hybridspec.text.stop import OutputStream
 from hybridspec.text.tokenizer import Tokenizer
@@ -247,8 +247,8 @@ class Engine:
         eos = self.defaults.eos_token_ids
         detokenizer = self.tokenizer.detokenizer() if self.tokenizer else None
         output = OutputStream(detokenizer, params, eos, most)
-        walk = None if grammar is None else self._walk(grammar, params, output.stop_ids)
         vocabulary, device = self.target.config.vocab_size, self.target.device
+        walk = begin(grammar, params, self.tokenizer, vocabulary, output.stop_ids)
         steering = Steering.of(params, ids, vocabulary, device, walk)
         with self._lock:
             self._check_free()
@@ -308,10 +308,8 @@ class Engine:
                 is not installed.
         """
         if self._grammars is None:
-            if self.tokenizer is None:
-                raise RequestError("This engine has no tokenizer, so its answers have no grammar.")
-            eos = self.defaults.eos_token_ids
-            self._grammars = Grammars(self.tokenizer, self.target.config.vocab_size, eos)
+            vocabulary, eos = self.target.config.vocab_size, self.defaults.eos_token_ids
+            self._grammars = Grammars(self.tokenizer, vocabulary, eos)
         return self._grammars.make(schema, after)
 
     @property
@@ -335,25 +333,6 @@ class Engine:
         drafter_slot = self._drafter_state.slot() if self._drafter_state else None
         slot = self._state.slot(0, taps)
         return Sequence(slot, drafter_slot, params, seed)
-
-    def _walk(self, grammar: Grammar, params: SamplingParams, stops: frozenset[int]) -> Walk:
-        """A grammar along a new answer. Of the stop ids those end it that are no text."""
-        expect(
-            isinstance(grammar, Grammar), "grammar", grammar, "what Engine.grammar gives, or None"
-        )
-        if self.tokenizer is None or grammar.vocab_size != self.target.config.vocab_size:
-            raise OptionError("grammar", "is of another model; make it with this engine.")
-        if params.ignore_eos:
-            raise OptionError(
-                "ignore_eos", "is True, but an answer by a grammar ends with such a token."
-            )
-        ends = {token for token in stops if not self.tokenizer.token_bytes(token)}
-        if not ends:
-            raise RequestError(
-                "The checkpoint names no end token, with which an answer by a grammar ends; give "
-                "the id of one in stop_token_ids."
-            )
-        return grammar.walk(ends)
 
     def _room(self, ids: list[int]) -> int:
         room = self.max_context - len(ids)

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hybridspec.checks import expect
+from hybridspec.core import SamplingParams
 from hybridspec.errors import OptionError, RequestError, said_by
 from hybridspec.text.schema import schema_text
 from hybridspec.text.tokenizer import Tokenizer
@@ -47,12 +49,16 @@ class Grammar:
 class Grammars:
     """Makes the grammars of one model's tokens."""
 
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int, stop_ids: Sequence[int]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer | None, vocab_size: int, stop_ids: Sequence[int]
+    ) -> None:
         """Read the tokens' bytes, which takes a second for 248,320.
 
         Raises:
-            RequestError: xgrammar is not installed.
+            RequestError: there is no tokenizer, or xgrammar is not installed.
         """
+        if tokenizer is None:
+            raise RequestError("This engine has no tokenizer, so its answers have no grammar.")
         self._library, self._tokenizer, self._vocab_size = _library(), tokenizer, vocab_size
         tokens = [tokenizer.token_bytes(i) for i in range(vocab_size)]
         info = self._library.TokenizerInfo(
@@ -77,6 +83,36 @@ class Grammars:
                 "after", f"is {after!r}; expected the text of one token, such as </think>."
             )
         return found
+
+
+def begin(
+    grammar: Grammar | None,
+    params: SamplingParams,
+    tokenizer: Tokenizer | None,
+    vocab_size: int,
+    stop_ids: Collection[int],
+) -> Walk | None:
+    """A grammar along a new answer; None without one. Of the stop ids those end it without text.
+
+    Raises:
+        RequestError: it is none or another model's, or the answer would have no end.
+    """
+    if grammar is None:
+        return None
+    expect(isinstance(grammar, Grammar), "grammar", grammar, "what Engine.grammar gives, or None")
+    if tokenizer is None or grammar.vocab_size != vocab_size:
+        raise OptionError("grammar", "is of another model; make it with this engine.")
+    if params.ignore_eos:
+        raise OptionError(
+            "ignore_eos", "is True, but an answer by a grammar ends with such a token."
+        )
+    ends = {token for token in stop_ids if not tokenizer.token_bytes(token)}
+    if not ends:
+        raise RequestError(
+            "The checkpoint names no end token, with which an answer by a grammar ends; give the "
+            "id of one in stop_token_ids."
+        )
+    return grammar.walk(ends)
 
 
 class Walk:
