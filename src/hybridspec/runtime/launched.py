@@ -84,6 +84,10 @@ class LaunchedTarget(Target):
         passes.run.recurrence.committed(slot, m)
         slot.length += m
 
+    def recorded(self, step: Callable[[], None]) -> Callable[[], None]:
+        """A step of a pass as it will be called: on a GPU a recording."""
+        return Recorded(step) if self.device.type == "cuda" else step
+
     def _serves(self, slot: TargetSlot) -> bool:
         """Whether kernels run this pass; where not, the reason is said once."""
         if slot.routes is not None:
@@ -126,4 +130,4 @@ class LaunchedTarget(Target):
             )
             run = TargetPass(self, self.weights, slot, buffers, early=self.early, verifier=verifier)
         steps = (run.stage0, run.stage1, run.unsplit, run.commit)
-        return _Passes(run, *(Recorded(step) if kind == "cuda" else step for step in steps))
+        return _Passes(run, *map(self.recorded, steps))

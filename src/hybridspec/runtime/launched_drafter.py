@@ -74,6 +74,10 @@ class LaunchedDrafter(Drafter):
         tokens, _, *scores = (t[1 : drafts + 1].clone() for t in passes.buffers.answer)
         return Proposal(tokens, *scores) if scored else Proposal(tokens)
 
+    def recorded(self, step: Callable[[], None]) -> Callable[[], None]:
+        """A step of a pass as it will be called: on a GPU a recording."""
+        return Recorded(step) if self.device.type == "cuda" else step
+
     def _of(self, slot: DrafterSlot) -> _Passes:
         """The recordings for the memory of a slot; new ones where tables have grown."""
         key = (slot.full.data_ptr(), slot.ring.data_ptr(), self.rope.cos.data_ptr())
@@ -85,9 +89,10 @@ class LaunchedDrafter(Drafter):
         with torch.inference_mode(False):
             buffers = DrafterBuffers.empty(self.config, slot, len(self.weights.head))
         run = DrafterPass(self, self.weights, slot, buffers, early=self.early)
-        steps = (run.extend, partial(run.propose, scored=False), partial(run.propose, scored=True))
-        recorded = self.device.type == "cuda"
-        return _Passes(buffers, *(Recorded(step) if recorded else step for step in steps))
+        propose, score = (partial(run.propose, scored=scored) for scored in (False, True))
+        return _Passes(
+            buffers, self.recorded(run.extend), self.recorded(propose), self.recorded(score)
+        )
 
 
 def _set(buffers: DrafterBuffers, lengths: tuple[int, int, int, int]) -> None:

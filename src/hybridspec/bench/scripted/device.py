@@ -20,6 +20,7 @@ from hybridspec.runtime.device.round import Plan, Round
 from hybridspec.runtime.device.rounds import DeviceRounds
 from hybridspec.runtime.device.runs import Runs
 from hybridspec.runtime.device.signals import settle
+from hybridspec.runtime.graph import Figures
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
 from hybridspec.runtime.launching import Launcher
@@ -33,17 +34,24 @@ class DeviceExecutor:
 
     joint: bool | None = True
 
-    def __init__(self, pair: Pair, capacity: int, launcher: Launcher) -> None:
-        """capacity: most tokens of prompt and answer."""
+    def __init__(
+        self, pair: Pair, capacity: int, launcher: Launcher, *, form: Callable[..., Round] = Round
+    ) -> None:
+        """capacity: most tokens of prompt and answer. form: makes rounds, as of `Runs`."""
         pair.target.set_context(capacity)
         pair.drafter.set_context(capacity)
         self.name, target = str(launcher), LaunchedTarget(pair.target)
         drafter = LaunchedDrafter(pair.drafter, target)
         self.target: Target = target
         self.drafter: Drafter = ScriptedDrafter(drafter, pair.script)
-        self._runs = Runs(target, drafter, launcher, form=partial(_round, Round, pair.script))
+        self._runs = Runs(target, drafter, launcher, form=partial(_round, form, pair.script))
         wrong = partial(_round, _Forgetful, pair.script)
         self._forgetful = Runs(target, drafter, launcher, form=wrong)
+
+    @property
+    def figures(self) -> dict[str, Figures]:
+        """Of the graph of every system recorded so far, by its name."""
+        return self._runs.figures
 
     def rounds(self, system: System, *, forget: bool = False) -> Rounds:
         """As `Executor.rounds`."""

@@ -22,7 +22,7 @@ from hybridspec.runtime.device.ring import ABORTED, Record
 from hybridspec.runtime.device.round import Round
 from hybridspec.runtime.device.signals import lose
 from hybridspec.runtime.device.snapshot import Snapshot
-from hybridspec.runtime.graph import Eager, record
+from hybridspec.runtime.graph import Eager, Figures, record
 from hybridspec.runtime.launching import Launcher
 from hybridspec.runtime.round import Sequence
 
@@ -55,6 +55,7 @@ class Run:
         self.most = max(1, self.ring.rounds // 2)
         self._launcher = launcher
         self._launch: Callable[[], None] | None = None
+        self.figures: Figures | None = None  # of its graph, once it is recorded
         self._snapshots: list[Snapshot] = []
         self._end: torch.cuda.Event | None = None
         self._launched = self._read = 0
@@ -141,7 +142,9 @@ class Run:
             describes(Eager())
             torch.cuda.synchronize(device)
             self.ring.clear()
-        return record(describes, device).launch
+        made = record(describes, device)
+        self.figures = made.figures
+        return made.launch
 
     def _launch_ahead(self) -> None:
         assert self._launch is not None

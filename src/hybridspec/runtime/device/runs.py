@@ -16,6 +16,7 @@ from hybridspec.runtime.device.passes import Passes
 from hybridspec.runtime.device.ring import Ring
 from hybridspec.runtime.device.round import Plan, Round
 from hybridspec.runtime.device.run import Run
+from hybridspec.runtime.graph import Figures
 from hybridspec.runtime.graph.executable import unable
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
@@ -83,6 +84,12 @@ class Runs:
             self.halt()
         self._running = run
         return run
+
+    @property
+    def figures(self) -> dict[str, Figures]:
+        """Of every recorded run that is one graph, by its system's name."""
+        runs = {known.system.name: known.run for known in self._known.values()}
+        return {name: run.figures for name, run in runs.items() if run.figures is not None}
 
     def halt(self) -> None:
         """Wait until nothing runs on the sequence's memory."""

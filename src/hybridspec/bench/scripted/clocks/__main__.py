@@ -1,0 +1,5 @@
+"""`python -m hybridspec.bench.scripted.clocks --out PATH`."""
+
+from hybridspec.bench.scripted.clocks.verb import main
+
+raise SystemExit(main())

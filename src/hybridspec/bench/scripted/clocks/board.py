@@ -1,0 +1,162 @@
+"""What all parts share: the pair, made once; an executor a launcher; systems by name."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+
+import torch
+
+from hybridspec.bench.scripted.answers import Answer, Answers
+from hybridspec.bench.scripted.calibration import blocks, calibrate, with_experts
+from hybridspec.bench.scripted.check import USELESS, ScriptError
+from hybridspec.bench.scripted.clocks.verb import SYSTEMS
+from hybridspec.bench.scripted.device import DeviceExecutor
+from hybridspec.bench.scripted.executor import Executor, HostExecutor
+from hybridspec.bench.scripted.facts import observe
+from hybridspec.bench.scripted.model import Pair
+from hybridspec.bench.scripted.paper import CATEGORIES, PAIRS
+from hybridspec.bench.scripted.plan import Plan
+from hybridspec.bench.scripted.shapes import SHAPES, Shape
+from hybridspec.bench.scripted.traces import Traces
+from hybridspec.bench.scripted.weights import RECIPES
+from hybridspec.catalogue import CATALOGUE
+from hybridspec.policy.profile import Profile
+from hybridspec.runtime.launching import ON_DEVICE
+from hybridspec.systems import System, parse_system
+
+CATEGORY = CATEGORIES[0]  # whose trace all answers walk, from its start: so turns can be compared
+WARM = 8  # tokens of an answer that is not timed: what is compiled and recorded is then there
+
+
+def small() -> Shape:
+    """A layer of each kind, as few experts and tokens as the interpreter is patient for."""
+    shape = SHAPES["small"]
+    target = replace(
+        shape.target, vocab_size=128, hidden_size=128, num_experts=4, num_experts_per_tok=2,
+        layer_types=("linear_attention", "full_attention"), moe_intermediate_size=16,
+        shared_expert_intermediate_size=16,
+    )  # fmt: skip
+    drafter = replace(
+        shape.drafter, vocab_size=128, hidden_size=128, mask_token_id=120, intermediate_size=32,
+        target_layer_ids=(0, 1), num_target_layers=2,
+    )  # fmt: skip
+    return Shape(target, drafter, {*range(120, 128)})
+
+
+def planned(given: argparse.Namespace) -> Plan:
+    """What the options ask for; what was left open, by the shape."""
+    context, tokens, timed, seen = (12, 6, 4, 16) if given.small else (512, 96, 48, 256)
+    systems = given.systems or (SYSTEMS[:2] if given.small else SYSTEMS)
+    return Plan(
+        small() if given.small else SHAPES["35b"], RECIPES["skewed"], systems, (CATEGORY,),
+        given.context or context, 1, given.tokens or tokens, timed, seen, 1,
+    )  # fmt: skip
+
+
+@dataclass
+class Board:
+    """One run of the clocks.
+
+    Attributes:
+        turns: answers of each variant.
+        took: seconds of what was made once, in order.
+    """
+
+    given: argparse.Namespace
+    plan: Plan
+    device: torch.device
+    turns: int
+    took: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Board:
+        """For parsed options, on the current GPU or a CPU."""
+        cuda = torch.cuda.is_available()
+        device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
+        turns = given.turns or (2 if given.small else 5)
+        return cls(given, planned(given), device, turns)
+
+    @cached_property
+    def traces(self) -> Traces:
+        """The recorded answers."""
+        return Traces.load(self.given.traces)
+
+    @cached_property
+    def pair(self) -> Pair:
+        """Scripted weights and drafts."""
+        dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        with self.timed("traces"):
+            named = {
+                (split, category): thin
+                for split, positions in self.plan.positions.items()
+                for category, thin in self.traces.of(PAIRS[0], split, positions).items()
+            }
+        with self.timed("weights"):
+            return Pair.make(
+                self.plan.shape, self.plan.recipe, named, self.device, dtype, self.given.seed
+            )
+
+    @cached_property
+    def profile(self) -> Profile:
+        """A short calibration of the launcher that is asked for."""
+        answers, fit = self.answers(self.given.launcher), self.traces.fits[PAIRS[0]]
+        with self.timed("calibration"):
+            inputs = blocks(self.pair, self.plan.blocks)
+            routing = observe(self.pair.target, inputs, self.pair.cycle.successors())
+            return calibrate(answers, fit, with_experts(routing.experts), self.plan)
+
+    def executor(self, launcher: str) -> Executor:
+        """A new one."""
+        for known in ON_DEVICE:
+            if known == launcher:
+                return DeviceExecutor(self.pair, self.plan.capacity, known)
+        return HostExecutor(self.pair, self.plan.capacity)
+
+    def prompted(self, executor: Executor) -> Answers:
+        """Memory of one sequence for it, behind the prompt."""
+        answers = Answers(self.pair, executor, self.plan.capacity)
+        answers.prompt(0, self.plan.context)
+        return answers
+
+    def __post_init__(self) -> None:
+        # A launcher's sequence, and systems by name: runs are known by these very objects.
+        self.answers: Callable[[str], Answers] = cache(lambda n: self.prompted(self.executor(n)))
+        self.system: Callable[[str], System] = cache(self._system)
+
+    def say(self, answers: Answers, name: str, tokens: int | None = None) -> Answer:
+        """An answer by a system, whose tokens are the known ones.
+
+        Raises:
+            ScriptError: they are others.
+        """
+        system, count = self.system(name), tokens or self.plan.tokens
+        self.pair.begin(("test", CATEGORY), answers.length)
+        answer = answers.answer(system, count)
+        known = self.pair.cycle.known(answers.anchor, count).tolist()
+        if list(answer.tokens) != known:
+            raise ScriptError(f"{name} did not emit the known continuation. {USELESS}")
+        return answer
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Keep how long it took, the device's work included."""
+        began = time.perf_counter()
+        yield
+        self.wait()
+        self.took[what] = round(time.perf_counter() - began, 3)
+
+    def wait(self) -> None:
+        """Until the device has nothing to do."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def _system(self, name: str) -> System:
+        kind, _, argument = name.partition(":")
+        reads = kind in CATALOGUE and not (kind == "static" and argument)
+        block = self.plan.shape.drafter.block_size
+        return parse_system(name, block, self.profile if reads else None)
