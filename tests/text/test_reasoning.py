@@ -111,6 +111,17 @@ def test_a09_a_block_that_crosses_the_end_of_the_thought_and_the_cap(tokenizer):
             assert count(tokenizer.token_bytes, "closed", blocks) == 0
 
 
+def test_a_marker_in_many_tokens():
+    for marker in (
+        [b"<", b"/", b"thi", b"", b"nk>"],
+        [b"a</thin", b"k>b"],
+        [*map(bytes, [[c] for c in b"</think>"])],
+    ):
+        tokens = [b"a", *marker, b"b", b"</think>"]
+        counted = count(tokens.__getitem__, "open", [[i] for i in range(len(tokens))])
+        assert counted == 1 + len(marker)
+
+
 BYTES = [b"<think>", b"</think>", b"<", b"/", b"thi", b"nk>", b"think>", b"\n", b"a", b"\xe4", b""]
 
 
