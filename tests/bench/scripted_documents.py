@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridspec.bench.scripted.verb import SCHEMA
+
 SYSTEMS = {"ar": (1.0, 2.0, 1.0), "dflash": (5.0, 6.0, 16.0), "hybridspec": (4.5, 4.0, 6.0)}
 CATEGORIES = {"coding": 1.2, "math": 0.8}  # acceptance by the mean's
 
@@ -30,9 +32,13 @@ def document(slower: float = 1.0, **more: tuple[float, float, float]) -> dict[st
         name: system(length, ms * slower, w) for name, (length, ms, w) in (SYSTEMS | more).items()
     }
     return {
-        "systems": systems, "machine": {"gpu": "G"}, "code": {"source_sha256": "s"},
-        "run": {"date": "2026-11-30", "commit": "0123456789"},
-        "facts": {"distinct": {"1": 8.0, "4": 24.0, "8": 37.0, "16": 50.0}},
+        "schema": SCHEMA, "systems": systems, "machine": {"gpu": "G", "torch": "2.11"},
+        "code": {"source_sha256": "s"}, "run": {"date": "2026-11-30", "commit": "0123456789ab"},
+        "facts": {"distinct": {"1": 8.0, "4": 24.0, "8": 37.0, "16": 50.0}, "correlation": 0.4},
+        "executor": "loop", "pair": "qwen3.6", "routing": "skewed", "context": 512, "answers": 2,
+        "tokens": 512, "shape": {"hidden_size": 2048}, "correction": None, "memory": {},
+        "profile": {"cost": {"exact/eager": {"plain_ms": 2.0, "ms": {
+            str(w): 2.0 + w / 4 for w in range(2, 17)}}}, "draft_ms": [0.6] * 15},
     }  # fmt: skip
 
 

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hybridspec.bench.scripted.paper import CORRELATED
 from hybridspec.calibration.cost import new_in_row
 from hybridspec.calibration.proxy import layer0_proxy
 from hybridspec.model.target import Step, Target
 from hybridspec.runtime.state import TargetState, W
 
 LENGTHS = (1, 4, 8, 16)
-CORRELATED = (0.45, 0.55)  # of real pairs (paper, appendix D.1); elsewhere a correction says little
 ROWS = 128  # of logits at once
 
 

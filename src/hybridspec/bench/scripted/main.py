@@ -26,6 +26,7 @@ from hybridspec.bench.scripted.calibration import blocks, calibrate, with_expert
 from hybridspec.bench.scripted.check import ScriptError
 from hybridspec.bench.scripted.executor import Executor, HostExecutor
 from hybridspec.bench.scripted.facts import Facts, Routing, observe
+from hybridspec.bench.scripted.ledger import Ledger
 from hybridspec.bench.scripted.model import Name, Pair
 from hybridspec.bench.scripted.paper import DFLASH_AL
 from hybridspec.bench.scripted.plan import Plan
@@ -33,12 +34,11 @@ from hybridspec.bench.scripted.runs import Runs
 from hybridspec.bench.scripted.tables import Gain, Rows, figures, table
 from hybridspec.bench.scripted.thinning import Thinned
 from hybridspec.bench.scripted.traces import Fit, Traces
-from hybridspec.bench.scripted.verb import NAME
+from hybridspec.bench.scripted.verb import NAME, SCHEMA
 from hybridspec.policy.profile import Profile
 from hybridspec.runtime.launching import Launcher
 from hybridspec.systems import parse_system
 
-SCHEMA = "hybridspec.bench.scripted/1"
 MakeExecutor = Callable[[Pair, int], Executor]
 
 
@@ -67,7 +67,7 @@ def run(given: argparse.Namespace, make: MakeExecutor | None = None) -> int:
         rows = runs.all(plan.categories, plan.answers, plan.tokens)
     about = {
         "executor": executor.name, "pair": given.pair, "routing": given.routing,
-        "control": control, "memory": _memory(answers), "profile": asdict(profile),
+        "control": control, "memory": _memory(plan, answers), "profile": asdict(profile),
         "traces": _described(pair, given.pair),
     }  # fmt: skip
     _write(given.out, _document(plan, pair) | _reported(rows, Facts.of(routing)) | about)
@@ -160,10 +160,12 @@ def _described(pair: Pair, published: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _memory(answers: Answers) -> dict[str, int]:
-    """Bytes: of the sequence, and on a GPU the most that were allocated."""
-    most = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    return {"sequence": answers.nbytes, "most_allocated": most}
+def _memory(plan: Plan, answers: Answers) -> dict[str, Any]:
+    """Bytes: of the sequence, on a GPU the most that were allocated, and what they are for."""
+    cuda, target = torch.cuda.is_available(), answers.executor.target
+    most = torch.cuda.max_memory_allocated() if cuda else 0
+    ledger = Ledger(plan.shape, target.dtype, joint=cuda).document()
+    return {"sequence": answers.nbytes, "most_allocated": most, "ledger": ledger}
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from hybridspec.bench.command import ending
 from hybridspec.bench.scripted.paper import CATEGORIES, PAIRS
 
 NAME = "scripted.json"
+SCHEMA = "hybridspec.bench.scripted/1"
 PROG = "python -m hybridspec.bench.scripted"
 TRACES = Path(__file__).with_name("traces.npz")
 SYSTEMS = (

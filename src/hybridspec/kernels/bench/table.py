@@ -52,19 +52,19 @@ def peer_of(record: dict[str, Any], records: Sequence[dict[str, Any]]) -> float 
     return min((r["us"] for r in records if "us" in r and is_peer(r) and same(r)), default=None)
 
 
-def fill(page: str, text: str) -> str:
+def fill(page: str, text: str, first: str = BEGIN, last: str = END) -> str:
     """The page with the text between its marks.
 
     Raises:
         ValueError: it has not both marks in their order.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
         raise ValueError(
-            f"The page lacks {BEGIN} followed by {END}; add both on lines of their own."
+            f"The page lacks {first} followed by {last}; add both on lines of their own."
         )
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _about(document: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""Tables of scripted runs in Markdown, from their documents; nothing here imports torch."""

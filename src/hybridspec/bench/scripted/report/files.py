@@ -1,0 +1,69 @@
+"""Documents of scripted runs from files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hybridspec.bench.scripted.verb import NAME, SCHEMA
+from hybridspec.errors import RequestError
+
+BEGIN, END = f"<!-- {NAME}: begin -->", f"<!-- {NAME}: end -->"
+KERNELS = "kernels.json"
+SAME = ("shape", "pair", "routing", "context")  # of runs that are compared
+Document = dict[str, Any]
+
+
+def read(paths: Sequence[Path]) -> tuple[list[Document], Document | None]:
+    """Documents, the main one first; and what the kernels' bench left in the same folder, if one is
+    given.
+
+    Raises:
+        RequestError: a file that is not of a scripted run or cannot be compared, or a folder
+            without one.
+    """
+    files = [file for path in paths for file in (_listed(path) if path.is_dir() else [path])]
+    kernels = [path / KERNELS for path in paths if (path / KERNELS).is_file()]
+    documents = [_document(file) for file in files]
+    for file, other in zip(files, documents, strict=True):
+        for name in SAME:
+            if other[name] != documents[0][name]:
+                raise RequestError(
+                    f"{file} cannot stand beside {files[0]}: they have another {name}. Report them "
+                    "each for itself."
+                )
+    return documents, _json(kernels[0]) if kernels else None
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Its documents."""
+    name = Path(NAME)
+    if not (folder / name).is_file():
+        raise RequestError(f"{folder} holds no {NAME}; `bench scripted --out {folder}` makes it.")
+    return [folder / name, *sorted(folder.glob(f"{name.stem}-*{name.suffix}"))]
+
+
+def _document(path: Path) -> Document:
+    found = _json(path)
+    if found.get("schema") != SCHEMA:
+        raise RequestError(
+            f"{path} is not of a scripted run: its schema is {str(found.get('schema'))[:80]!r}; "
+            f"expected {SCHEMA!r}."
+        )
+    if missing := [name for name in SAME if name not in found]:
+        raise RequestError(f"{path} lacks {', '.join(missing)}. Run the bench anew.")
+    return found
+
+
+def _json(path: Path) -> Document:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise RequestError(f"{path} cannot be read: it holds no JSON.") from None
+    if not isinstance(found, dict):
+        raise RequestError(f"{path} cannot be read: it holds no JSON object.")
+    return found

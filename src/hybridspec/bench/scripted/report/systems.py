@@ -1,0 +1,101 @@
+"""The paper's Tables 1 and 3, and what a round was, its own figures beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from hybridspec.bench.options import ABLATION, WHOLE
+from hybridspec.bench.scripted.paper import ROUNDS, TABLE_1, TABLE_3, Cell
+from hybridspec.bench.scripted.report.files import Document
+from hybridspec.bench.tables import MISSING, Table
+
+Figures = Mapping[str, Any]
+PAPER = "in the paper"
+
+
+def main_table(document: Document) -> Table:
+    """Table 1: AL and SR of every system in every category; the paper's below each."""
+    systems, published = document["systems"], TABLE_1[document["pair"]]
+    categories = [*systems["ar"]["categories"]]
+    rows: list[tuple[str, ...]] = []
+    for name, body in systems.items():
+        each = (*body["categories"].values(), body["mean"])
+        rows.append((name, *(_cell((f["acceptance_length"], f["speedup"])) for f in each)))
+        if name in published:
+            rows.append((PAPER, *_published(published[name], categories)))
+    note = (
+        "AL: tokens a round. SR: speed over that of ar. Avg.: mean over the categories here. The "
+        f"paper's rows are its Table 1 for {document['pair']}, measured with SGLang on one A100."
+    )
+    return Table("AL and SR by category (the paper's Table 1)",
+                 ("system", *categories, "Avg."), tuple(rows), note)  # fmt: skip
+
+
+def rounds(document: Document) -> Table:
+    """Tokens a second, then what a round was."""
+    systems, published = document["systems"], ROUNDS[document["pair"]]
+    dflash = systems.get("dflash")
+    rows = []
+    for name, body in systems.items():
+        m, paper = body["mean"], published.get(name)
+        least = min(f["speedup"] for f in body["categories"].values())
+        over = f"{m['speedup'] / dflash['mean']['speedup']:.2f}" if dflash else MISSING
+        theirs = f"{paper[0]:g}, {paper[1]:.1f}" if paper else MISSING
+        rows.append((
+            name, f"{m['tokens_per_second']:.0f}", f"{m['speedup']:.2f}", f"{least:.2f}", over,
+            f"{m['acceptance_length']:.2f}", f"{m['mean_w']:.2f}", f"{m['ms_per_round']:.3f}",
+            theirs,
+        ))  # fmt: skip
+    header = ("system", "tokens/s", "over ar", "least", "over dflash", "AL", "w", "ms a round",
+              "paper: w, ms")  # fmt: skip
+    note = "Means over categories; least: the least SR of a category; w: mean inputs of a round."
+    return Table("Speed and rounds", header, tuple(rows), note)
+
+
+def components(document: Document) -> Table | None:
+    """Table 3: what hybridspec gains by each part; None without it or without any variant."""
+    systems, paper = document["systems"], document["pair"] == "qwen3.6"
+    variants = [name for name in ABLATION if name in systems]
+    if WHOLE not in systems or not variants:
+        return None
+    rows = [_component(document, name, TABLE_3[name] if paper else None) for name in variants]
+    header = ("component", "replaced by", "w", "AL", "SR", "gain",
+              *(f"paper: {name}" for name in ("w", "AL", "SR", "gain")))  # fmt: skip
+    note = (
+        "Means over categories. Gain: the SR of hybridspec over that of the variant; with its "
+        "95% interval (paired, over answers) for the routing correction, which is reported only "
+        "where layers correlate as in text."
+    )
+    title = "What each part of hybridspec gains (the paper's Table 3)"
+    return Table(title, header, tuple(rows), note)
+
+
+def _component(
+    document: Document, name: str, paper: tuple[float, float, float, float] | None
+) -> tuple[str, ...]:
+    m = document["systems"][name]["mean"]
+    gain = f"{document['systems'][WHOLE]['mean']['speedup'] / m['speedup']:.2f}"
+    if name == "nominal-only":
+        known = document["correction"]
+        gain = MISSING if known is None else (
+            f"{known['value']:.3f} ({known['low']:.3f}-{known['high']:.3f})"
+        )  # fmt: skip
+    theirs = (f"{paper[0]:g}", *(f"{x:.2f}" for x in paper[1:])) if paper else (MISSING,) * 4
+    return (
+        ABLATION[name], name, f"{m['mean_w']:.1f}", f"{m['acceptance_length']:.2f}",
+        f"{m['speedup']:.2f}", gain, *theirs,
+    )  # fmt: skip
+
+
+def _published(row: Mapping[str, Cell], categories: list[str]) -> list[str]:
+    """Cells of these categories, and their mean: the published one where all are there."""
+    cells = [row[c] for c in categories]
+    whole = len(cells) == len(row) - 1
+    mean = row["mean"] if whole else (fmean(al for al, _ in cells), fmean(sr for _, sr in cells))
+    return [*map(_cell, cells), _cell(mean)]
+
+
+def _cell(pair: Cell) -> str:
+    return f"{pair[0]:.2f} {pair[1]:.2f}x"
