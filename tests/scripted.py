@@ -74,6 +74,7 @@ def scripted_engine(
     max_context: int = 192,
     target: TargetConfig = TINY,
     drafter: DrafterConfig = TINY_DRAFTER,
+    prefix_memory: int = 0,
 ) -> Engine:
     """A tiny random target with a drafter that can be scripted; no tokenizer."""
     model = ScriptedDrafter(drafter, dtype=dtype)
@@ -83,6 +84,7 @@ def scripted_engine(
         model,
         defaults=GenerationConfig(eos_token_ids=eos),
         max_context=max_context,
+        prefix_memory=prefix_memory,
     )
 
 

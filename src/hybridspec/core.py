@@ -185,12 +185,14 @@ class GenerationStats:
         prefill_seconds: prompt to first token.
         decode_seconds: first token to last.
         seed: the seed in force, None when greedy.
+        cached_tokens: leading tokens of the prompt that were not run, for a kept state had them.
     """
 
     rounds: tuple[RoundStats, ...] = ()
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     seed: int | None = None
+    cached_tokens: int = 0
 
     @property
     def accepted(self) -> int:

@@ -35,6 +35,7 @@ from hybridspec.profiles import find_profile
 from hybridspec.runtime.accelerate import accelerated, accelerated_drafter
 from hybridspec.runtime.launching import LAUNCHERS, Launching
 from hybridspec.runtime.logprobs import prompt_logprobs
+from hybridspec.runtime.prefix.reuse import MODES, Mode, Prefixes
 from hybridspec.runtime.round import Sequence
 from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.runtime.steering import Steering
@@ -66,6 +67,7 @@ class Engine:
         profile: Profile | None = None,
         kernels: bool = True,
         launcher: str = "host",
+        prefix_memory: int = 0,
     ) -> None:
         """Wrap loaded models; `load` is the usual way.
 
@@ -79,9 +81,13 @@ class Engine:
             kernels: on a GPU, draft and verify with kernels (`kernels/forward`), not in torch.
             launcher: who leads from round to round: `host`, or `loop`, `switch` or `eager`, which
                 stay on the device (docs/runtime.md).
+            prefix_memory: bytes of states kept on the model's device, so that a prompt with a
+                known beginning goes on from there; 0 keeps nothing. See `stream` for `reuse`.
         """
         expect(isinstance(kernels, bool), "kernels", kernels, "True or False")
         expect(launcher in LAUNCHERS, "launcher", launcher, " or ".join(LAUNCHERS))
+        fits = is_a(prefix_memory, int) and prefix_memory >= 0
+        expect(fits, "prefix_memory", prefix_memory, "a number of bytes, 0 or more")
         if kernels:
             target = accelerated(target)
             drafter = None if drafter is None else accelerated_drafter(drafter, target)
@@ -103,6 +109,9 @@ class Engine:
                 drafter.config, self.max_context, device=target.device, dtype=target.dtype
             )
             drafter.set_context(self.max_context)
+        opening = tokenizer.opening_id() if tokenizer and prefix_memory else None
+        marks = () if opening is None else (opening,)
+        self._prefixes = Prefixes(target, self._state.slot(), prefix_memory, marks)
         self._current: weakref.ref[Stream] | None = None
         self._lock = threading.Lock()
 
@@ -121,6 +130,7 @@ class Engine:
         profile: str | Path | None = None,
         kernels: bool = True,
         launcher: str = "host",
+        prefix_memory: int = 0,
     ) -> Self:
         """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.
 
@@ -138,6 +148,7 @@ class Engine:
                 takes the embedded pair's own where it fits.
             kernels: on a GPU, draft and verify with our kernels (the default) or in plain torch.
             launcher: who leads from round to round, as in `Engine`.
+            prefix_memory: bytes of states kept for prompts that begin alike, as in `Engine`.
 
         Raises:
             CheckpointError: a checkpoint that cannot be used. RequestError: an option out of range.
@@ -164,6 +175,7 @@ class Engine:
             profile=calibrated,
             kernels=kernels,
             launcher=launcher,
+            prefix_memory=prefix_memory,
         )
 
     @property
@@ -217,6 +229,7 @@ class Engine:
         explain: bool = False,
         keep_drafts: bool = False,
         grammar: Grammar | None = None,
+        reuse: Mode = "exact",
     ) -> Stream:
         """Start an answer; iterate over the result for its pieces.
 
@@ -231,6 +244,9 @@ class Engine:
             explain: keep what each round's policy saw, in its statistics.
             keep_drafts: keep each round's draft tokens there, those not verified included.
             grammar: what the answer must be, from `grammar` of this engine.
+            reuse: what an engine with `prefix_memory` does with kept states: `exact` goes on where
+                that gives the bits of a run without them; `near` also from ends of answers, equal
+                up to rounding; `none` neither takes nor keeps any.
 
         Raises:
             RequestError: a prompt, parameter or system that cannot be served, or an answer is
@@ -241,6 +257,7 @@ class Engine:
         check_token_ids(params, self.target.config.vocab_size)
         for option, value in (("explain", explain), ("keep_drafts", keep_drafts)):
             expect(isinstance(value, bool), option, value, "True or False")
+        expect(reuse in MODES, "reuse", reuse, " or ".join(MODES))
         chosen = check_system(system) if isinstance(system, System) else self._system(system)
         ids = self.encode(prompt, chat=chat, enable_thinking=enable_thinking, tools=tools)
         most = min(params.max_tokens, self._room(ids))
@@ -259,7 +276,8 @@ class Engine:
             )
             sequence = self._sequence(params, chosen.drafts)
             sequence.explain, sequence.keep_drafts = explain, keep_drafts
-            stream = Stream(rounds, sequence, ids, output, most)
+            reused = self._prefixes.answer(self.target, reuse)
+            stream = Stream(rounds, sequence, ids, output, most, reused)
             self._current = weakref.ref(stream)
         return stream
 

@@ -18,10 +18,10 @@ from hybridspec.core import (
     GenerationStats,
     RoundStats,
     TokenLogprobs,
-    prefill_chunk,
 )
 from hybridspec.errors import RequestError
 from hybridspec.runtime import check
+from hybridspec.runtime.prefix.reuse import Reuse
 from hybridspec.runtime.round import Rounds, Sequence
 from hybridspec.text.stop import Emission, OutputStream
 
@@ -54,9 +54,10 @@ class Stream:
         prompt: list[int],
         output: OutputStream,
         max_tokens: int,
+        reuse: Reuse,
     ) -> None:
         self._rounds, self._sequence, self._output = rounds, sequence, output
-        self._prompt, self._max_tokens = prompt, max_tokens
+        self._prompt, self._max_tokens, self._reuse = prompt, max_tokens, reuse
         self._pieces: list[str] = []
         self._tokens: list[int] = []
         self._logprobs: list[TokenLogprobs] = []
@@ -137,7 +138,11 @@ class Stream:
             prompt_tokens=len(self._prompt),
             system=self._rounds.system.name,
             stats=GenerationStats(
-                tuple(self._stats), self._prefill_seconds, self._decode_seconds, sampled
+                tuple(self._stats),
+                self._prefill_seconds,
+                self._decode_seconds,
+                sampled,
+                self._reuse.cached,
             ),
             logprobs=tuple(self._logprobs),
         )
@@ -149,10 +154,10 @@ class Stream:
         self._rounds.begin()
         target = self._rounds.target
         ids = torch.tensor(self._prompt, device=target.device)
-        for part in ids.split(prefill_chunk(target.device, target.dtype)):
+        for part in self._reuse.parts(self._rounds, self._sequence, self._prompt):
             if self._closing:
                 return Piece("", ())
-            out = self._rounds.prefill(self._sequence, part)
+            out = self._rounds.prefill(self._sequence, ids[part])
         token = self._rounds.first_token(self._sequence, out)
         self._prefill_seconds = time.perf_counter() - began
         return self._emit(self._output.push([token]), (token,))
@@ -171,6 +176,8 @@ class Stream:
         self._logprobs += self._rounds.logprobs
         self._pieces.append(emission.text)
         self._finish = emission.finish_reason
+        if self.finished:
+            self._reuse.ended(self._rounds, self._sequence, self._prompt + self._tokens)
         return Piece(emission.text, kept, self._rounds.logprobs)
 
     @torch.inference_mode()

@@ -155,6 +155,24 @@ class Tokenizer:
             )
         return self._chat.render(messages, **settings)
 
+    def opening_id(self) -> int | None:
+        """The special token with which the chat template opens a message; None where it has no
+        template, or one that opens them otherwise."""
+        if self._chat is None:
+            return None
+        said: list[Message] = [{"role": "user", "content": "Hello"}]
+        try:
+            closed, opened = (
+                self._chat.render(said, add_generation_prompt=more) for more in (False, True)
+            )
+        except RequestError:  # a template for other conversations
+            return None
+        if not opened.startswith(closed):
+            return None
+        first = self.encode(opened[len(closed) :], add_special_tokens=False)[:1]
+        special = [i for i in first if self._backend.id_to_token(i) in self._special]
+        return special[0] if special else None
+
     def _mark_special(self, specials: Mapping[str, Any]) -> None:
         """Hide what the configuration names as special, whatever `tokenizer.json` says of it."""
         names = _names(specials.values())

@@ -21,6 +21,7 @@ from hybridspec.runtime.device.ring import Ring
 from hybridspec.runtime.device.round import Round
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
+from hybridspec.runtime.prefix.cuts import Cuts
 from hybridspec.stream import Stream
 from hybridspec.systems import System
 
@@ -63,12 +64,12 @@ class Planned(LaunchedDrafter):
         return Proposal(tokens, made.confidence, made.entropy)
 
 
-def planned(launcher: str, eos: tuple[int, ...] = ()) -> Engine:
+def planned(launcher: str, eos: tuple[int, ...] = (), **options) -> Engine:
     target = LaunchedTarget(random_target(TARGET))
     drafter = Planned(random_drafter(DRAFTER), target)
     defaults = GenerationConfig(eos_token_ids=eos)
     memory = "eager" if launcher == "host" else launcher  # on a CPU the host's needs no such one
-    made = Engine(target, drafter, defaults=defaults, max_context=64, launcher=memory)
+    made = Engine(target, drafter, defaults=defaults, max_context=64, launcher=memory, **options)
 
     def replace(anchor, position, answer):
         answer.tokens[1:] = drafter.says(int(position), TARGET.vocab_size)
@@ -89,9 +90,9 @@ def hybrid() -> System:
     return System("hybrid", ThroughputPolicy(acceptance, cost, 1.3, tables, 8), "exact")
 
 
-def said(engine: Engine, params: SamplingParams, system, known: Many[int]) -> Stream:
+def said(engine: Engine, params: SamplingParams, system, known: Many[int], **options) -> Stream:
     engine.drafter.known, engine.drafter.calls = known, 0
-    stream = engine.stream(PROMPT, params, system=system)
+    stream = engine.stream(PROMPT, params, system=system, **options)
     for _ in stream:
         pass
     return stream
@@ -214,3 +215,59 @@ def test_an_answer_cut_short_leaves_the_engine_as_new(known):
         del stream
     answer = said(ours, GREEDY, "static:16", known[True]).result()
     assert list(answer.token_ids) == known[True][len(PROMPT) :]
+
+
+@pytest.mark.parametrize(
+    ("name", "launcher"),
+    [
+        ("static:3", "eager"),
+        pytest.param("replayssm", "loop", marks=MINUTES),
+        pytest.param("static:4:block", "switch", marks=MINUTES),
+    ],
+)
+def test_a_run_begins_from_a_kept_state(name, launcher, known):
+    ours = planned(launcher, prefix_memory=1 << 20)
+    ours._prefixes.cuts = Cuts(2)
+    cold = said(ours, GREEDY, name, known[True], reuse="none")
+    law = everything(ours, cold)
+    for cached in (0, 4):
+        warm = said(ours, GREEDY, name, known[True])
+        assert type(warm._rounds).__name__ == "DeviceRounds"
+        assert warm.result().stats.cached_tokens == cached
+        assert warm.result().token_ids == cold.result().token_ids
+        assert warm.result().stats.rounds == cold.result().stats.rounds
+        for part, tensor in everything(ours, warm).items():
+            assert torch.equal(tensor, law[part]), part
+
+
+@MINUTES
+def test_an_end_is_kept_where_a_stop_string_was_found_late(known, hosted, monkeypatch):
+    """The device was further: what is kept is the state of the kept tokens."""
+    text = Letters().push(known[True][len(PROMPT) :])
+    params = SamplingParams(max_tokens=8, stop=(text[3:5],))
+    ours = planned("loop", prefix_memory=1 << 20)
+    ours._launching.runs.ring = Ring(16, torch.device("cpu"))
+    monkeypatch.setattr(hosted, "tokenizer", Letters())
+    monkeypatch.setattr(ours, "tokenizer", Letters())
+    said(ours, params, "static:4", known[True], reuse="near")
+    theirs = said(hosted, params, "static:4", known[True])
+    end = max(ours._prefixes.store.nodes(), key=lambda node: node.stop)
+    assert end.stop == len(PROMPT) + len(theirs.result().token_ids) - 1
+    assert torch.equal(end.point.gdn, theirs._sequence.slot.gdn)
+    assert torch.equal(end.rows.keys, theirs._sequence.slot.keys[:, :, : end.stop])
+
+
+def test_an_answer_cut_short_keeps_no_end(known):
+    """The device may be ahead of what was read."""
+    ours = planned("loop", prefix_memory=1 << 20)
+    stream = said_until(ours, 2, known[True])
+    stream.close()
+    assert list(ours._prefixes.store.nodes()) == []
+
+
+def said_until(engine: Engine, pieces: int, known: Many[int]) -> Stream:
+    engine.drafter.known, engine.drafter.calls = known, 0
+    stream = engine.stream(PROMPT, GREEDY, system="static:3", reuse="near")
+    for _ in range(pieces):
+        next(stream)
+    return stream

@@ -1,0 +1,1 @@
+"""What an engine keeps of earlier requests, for prompts that begin alike."""
