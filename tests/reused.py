@@ -67,6 +67,7 @@ def assert_alike(warm: tuple[Generation, dict], cold: tuple[Generation, dict]) -
     """The same tokens, rounds and every bit of the state."""
     (ours, mine), (theirs, law) = warm, cold
     assert ours.token_ids == theirs.token_ids
+    assert ours.logprobs == theirs.logprobs
     assert ours.stats.rounds == theirs.stats.rounds
     assert mine.keys() == law.keys()
     for name, part in law.items():

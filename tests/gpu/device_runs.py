@@ -38,10 +38,10 @@ def engine(launcher: str, dtype: str = "bfloat16") -> Engine:
     return KNOWN[launcher, dtype]
 
 
-def fresh(launcher: str, dtype: str = "bfloat16", max_context: int = CONTEXT) -> Engine:
+def fresh(launcher: str, dtype: str = "bfloat16", max_context: int = CONTEXT, **options) -> Engine:
     return Engine.load(
         assets.TARGET, assets.DRAFTER, device="cuda", dtype=dtype, max_context=max_context,
-        launcher=launcher,
+        launcher=launcher, **options,
     )  # fmt: skip
 
 

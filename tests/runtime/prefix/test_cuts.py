@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridspec.core import PREFILL_CHUNK
-from hybridspec.runtime.prefix.cuts import GPU_SPACING, Cuts
+from hybridspec.runtime.prefix.cuts import GPU_SPACING, SPACING, Cuts
 
 CASES = [
     ([], []),
@@ -49,7 +49,7 @@ def test_what_prompts_share_is_cut_alike(shared, ours, theirs, chunk, spacing):
     assert all(b - a <= chunk for a, b in pairwise(whole))
 
 
-@pytest.mark.parametrize(("kind", "spacing"), [("cpu", 1), ("cuda", GPU_SPACING)])
+@pytest.mark.parametrize(("kind", "spacing"), [("cpu", SPACING), ("cuda", GPU_SPACING)])
 def test_those_of_a_model(kind, spacing):
     cuts = Cuts.by_device(torch.device(kind), torch.float32, [3])
     assert (cuts.chunk, cuts.spacing, cuts.marks) == (PREFILL_CHUNK, spacing, {3})

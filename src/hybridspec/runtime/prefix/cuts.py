@@ -14,10 +14,10 @@ import torch
 
 from hybridspec.core import prefill_chunk
 
-# Least tokens between a cut and one before a message. On a GPU a pass of up to a few hundred tokens
-# takes the time of reading the weights, so that shorter ones would only be more of them; and a
-# prompt that goes on from a cut runs at most so many tokens more.
-GPU_SPACING = 256
+# Least tokens between a cut and one before a message. No message has fewer than the first. On a GPU
+# a pass of up to a few hundred tokens takes the time of reading the weights, so that shorter ones
+# would only be more of them; and a prompt that goes on from a cut runs at most so many tokens more.
+SPACING, GPU_SPACING = 4, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Cuts:
         cls, device: torch.device, dtype: torch.dtype, marks: Collection[int] = frozenset()
     ) -> Cuts:
         """Those of a model. marks: the tokens that open a message."""
-        spacing = GPU_SPACING if device.type == "cuda" else 1
+        spacing = GPU_SPACING if device.type == "cuda" else SPACING
         return cls(prefill_chunk(device, dtype), frozenset(marks), spacing)
 
     def of(self, ids: Sequence[int]) -> list[int]:

@@ -62,11 +62,11 @@ class Store:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.root = Node(None, tokens_of(()), 0, exact=True, drafted=True)
-        self._clock = 0
+        self._clock = self._sum = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes held. Added up anew: an interrupt between two steps leaves no wrong sum."""
+        """Bytes held, added up anew."""
         return sum(node.nbytes for node in self.nodes())
 
     def nodes(self) -> Iterator[Node]:
@@ -85,6 +85,7 @@ class Store:
             at: positions where an exact state may be taken; None takes any state anywhere.
             drafted: whether it must have a drafter's part.
         """
+        self._sum = self.nbytes  # an interrupt may have come between a change and its sum
         prompt, best = tokens_of(ids), self.root
         waiting = [self.root]
         while waiting:
@@ -131,17 +132,20 @@ class Store:
             made = Node(parent, segment, parent.stop + len(segment), *wanted)
             made.rows, made.point = copies[0](), copies[1]()
             parent.children.append(made)  # whole: nothing that failed before leaves a trace
+            self._sum += made.nbytes
             node = made
         elif node.point is None:
             if not self._make_room(sizes[1], node):
                 return None
             node.point = copies[1]()
+            self._sum += node.point.nbytes
         self._touch(node)
         return node
 
     def clear(self) -> None:
         """Forget everything."""
         self.root.children.clear()
+        self._sum = 0
 
     def _touch(self, node: Node) -> None:
         self._clock += 1
@@ -154,14 +158,22 @@ class Store:
         rows = sum(node.nbytes - _bytes(node.point) for node in ahead.path())
         if rows + wanted > self.limit:
             return False  # it would not fit beside the rows before it: drop nothing for that
-        while self.nbytes + wanted > self.limit:
+        while self._sum + wanted > self.limit:
             droppable = (
                 node
                 for node in self.nodes()
                 if node.point is not None or not (node.children or id(node) in held)
             )
-            _drop(min(droppable, key=lambda node: node.used), held)
+            self._drop(min(droppable, key=lambda node: node.used), held)
         return True
+
+    def _drop(self, node: Node, held: Collection[int]) -> None:
+        self._sum -= _bytes(node.point)
+        node.point = None
+        if not node.children and id(node) not in held:
+            assert node.parent is not None
+            self._sum -= node.nbytes
+            node.parent.children.remove(node)
 
 
 def tokens_of(ids: Sequence[int]) -> array[int]:
@@ -171,10 +183,3 @@ def tokens_of(ids: Sequence[int]) -> array[int]:
 
 def _bytes(point: Point | None) -> int:
     return 0 if point is None else point.nbytes
-
-
-def _drop(node: Node, held: Collection[int]) -> None:
-    node.point = None
-    if not node.children and id(node) not in held:
-        assert node.parent is not None
-        node.parent.children.remove(node)
