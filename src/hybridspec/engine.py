@@ -66,7 +66,7 @@ class Engine:
         max_context: int | None = None,
         profile: Profile | None = None,
         kernels: bool = True,
-        launcher: str = "host",
+        launcher: str = "auto",
         prefix_memory: int = 0,
     ) -> None:
         """Wrap loaded models; `load` is the usual way.
@@ -80,7 +80,8 @@ class Engine:
             profile: the pair's calibration on this device, for the systems that need one.
             kernels: on a GPU, draft and verify with kernels (`kernels/forward`), not in torch.
             launcher: who leads from round to round: `host`, or `loop`, `switch` or `eager`, which
-                stay on the device (docs/runtime.md).
+                stay on the device (docs/runtime.md); `auto` is `loop` where the target's passes are
+                kernels on a GPU, else `host`.
             prefix_memory: bytes of states kept on the model's device, so that a prompt with a
                 known beginning goes on from there; 0 keeps nothing. See `stream` for `reuse`.
         """
@@ -129,7 +130,7 @@ class Engine:
         progress: bool | None = None,
         profile: str | Path | None = None,
         kernels: bool = True,
-        launcher: str = "host",
+        launcher: str = "auto",
         prefix_memory: int = 0,
     ) -> Self:
         """Load a checkpoint folder or Hub id and its drafter; with neither, the embedded pair.

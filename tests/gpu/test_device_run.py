@@ -33,7 +33,7 @@ from device_runs import (
     target_state,
 )
 
-from hybridspec import SamplingParams, assets
+from hybridspec import Engine, SamplingParams, assets
 from hybridspec.errors import HybridSpecError
 from hybridspec.policy.profile import load_profile
 from hybridspec.runtime.device import run as runs_of_rounds
@@ -386,3 +386,11 @@ def _say(position, known, tokens):
     row = tl.arange(0, 16)
     token = tl.load(known + tl.load(position) + row)
     tl.store(tokens + row, token, mask=row > 0)
+
+
+def test_a_gpu_s_default_is_the_loop():
+    e = Engine.load(assets.TARGET, assets.DRAFTER, device="cuda", max_context=CONTEXT)
+    assert e._launching.runs.launcher == "loop"
+    on_device(said(e, PROMPTS[0], GREEDY, "static:4"))
+    plain = Engine.load(device="cuda", max_context=CONTEXT, kernels=False)
+    assert plain._launching.runs is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +13,9 @@ from hybridspec.engine import Engine
 from hybridspec.errors import RequestError
 from hybridspec.kernels import support
 from hybridspec.policy.baselines import ThresholdPolicy, raw
+from hybridspec.policy.length import FixedLength
 from hybridspec.runtime.device.memory import STOPS
+from hybridspec.runtime.device.runs import MOST
 from hybridspec.runtime.launched import LaunchedTarget
 from hybridspec.runtime.launched_drafter import LaunchedDrafter
 from hybridspec.systems import System
@@ -99,12 +102,31 @@ def test_a_target_without_kernels_is_led_by_the_host(told):
     assert engine.generate([1, 2, 3], PARAMS).token_ids
 
 
-def test_the_default_is_the_host():
-    engine = Engine(random_target(TINY), max_context=64)
-    assert rounds(engine, "ar") == "Rounds"
+def test_the_default_on_a_cpu_is_the_host_which_nobody_misses(told):
+    for target in (random_target(TINY), LaunchedTarget(random_target(TINY))):
+        assert rounds(Engine(target, max_context=64), "ar") == "Rounds"
+    assert not told.records
 
 
 @pytest.mark.parametrize("launcher", ["graph", "", None, 3])
 def test_an_unknown_launcher(launcher):
-    with pytest.raises(RequestError, match="host or loop or switch or eager"):
+    with pytest.raises(RequestError, match="auto or host or loop or switch or eager"):
         Engine(random_target(TINY), max_context=64, launcher=launcher)
+
+
+def test_a_system_of_one_s_own_a_request_does_not_pile_up_recordings(engine, monkeypatch):
+    runs = engine._launching.runs
+    made = []
+    monkeypatch.setattr(runs, "_made", lambda *about: made.append(Mock()) or made[-1])
+    stream = engine.stream([1, 2, 3], PARAMS)
+    stream.close()
+    systems = [System("own", FixedLength(1), "exact") for _ in range(5 * MOST)]
+    for system in systems:
+        assert runs.refusal(system) is None
+        assert runs.of(system, stream._sequence) is made[-1]
+    assert len(made) == 5 * MOST
+    assert runs.of(systems[-MOST], stream._sequence) is made[-MOST]
+    assert len(runs._known) == MOST
+    assert len(runs._plans) <= 4 * MOST
+    runs.of(systems[0], stream._sequence)
+    assert len(made) == 5 * MOST + 1

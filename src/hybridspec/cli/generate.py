@@ -38,7 +38,7 @@ def generate(
     max_context: o.MaxContext = None,
     profile: o.Profile = None,
     kernels: o.Kernels = True,
-    launcher: o.Launcher = "host",
+    launcher: o.Launcher = "auto",
     system: o.System = None,
     max_tokens: o.MaxTokens = 256,
     temperature: o.Temperature = 0.0,

@@ -54,7 +54,7 @@ def load_engine(
     max_context: int | None,
     profile: Path | None = None,
     kernels: bool = True,
-    launcher: str = "host",
+    launcher: str = "auto",
 ) -> Engine:
     """The engine of a pair. What costs little is checked before the weights are read.
 

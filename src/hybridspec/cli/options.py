@@ -114,7 +114,7 @@ Launcher = Annotated[
         "--launcher",
         metavar="NAME",
         help="Who leads from round to round: host, or on a GPU loop or switch, where a whole run "
-        "of rounds is one launch. The answer is the same.",
+        "of rounds is one launch; auto takes loop where it can. The answer is the same.",
     ),
 ]
 System = Annotated[

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Launcher = Literal["loop", "switch", "eager"]  # those that stay on the device
 ON_DEVICE: tuple[Launcher, ...] = get_args(Launcher)
-LAUNCHERS = ("host", *ON_DEVICE)
+LAUNCHERS = ("auto", "host", *ON_DEVICE)
+AUTO: Launcher = "loop"  # on a GPU: 0.5% faster than `switch` (docs/runtime.md)
 
 
 class Launching:
@@ -27,7 +28,7 @@ class Launching:
     def __init__(self, launcher: str, target: Target, drafter: Drafter | None) -> None:
         """launcher: one of LAUNCHERS."""
         self._target, self._drafter = target, drafter
-        chosen = next((known for known in ON_DEVICE if known == launcher), None)
+        chosen = _chosen(launcher, target)
         self.runs = None if chosen is None else _runs(chosen, target, drafter)
 
     @property
@@ -78,6 +79,20 @@ class Launching:
         """Nothing runs on the device after it."""
         if self.runs is not None:
             self.runs.halt()
+
+
+def _chosen(launcher: str, target: Target) -> Launcher | None:
+    """None: the host. What was not asked for is not missed, so `auto` says nothing."""
+    if launcher == "auto":
+        serves = target.device.type == "cuda" and installed("triton")
+        return AUTO if serves and _is_launched(target) else None
+    return next((known for known in ON_DEVICE if known == launcher), None)
+
+
+def _is_launched(target: Target) -> bool:
+    from hybridspec.runtime.launched import LaunchedTarget
+
+    return isinstance(target, LaunchedTarget)
 
 
 def _runs(launcher: Launcher, target: Target, drafter: Drafter | None) -> Runs | None:

@@ -28,6 +28,7 @@ from hybridspec.systems import System
 ROUNDS = 64
 # Where the host leads the loop, a launch returns with its last round: tokens still come one by one.
 LED = 2
+MOST = 16  # recordings that are kept; a user may come with a new `System` at every answer
 
 _Places = tuple[object, ...]
 
@@ -83,6 +84,7 @@ class Runs:
         if self._running is not run:
             self.halt()
         self._running = run
+        self._forget(key)
         return run
 
     @property
@@ -96,6 +98,12 @@ class Runs:
         running, self._running = self._running, None
         if running is not None:
             running.halt()
+
+    def _forget(self, newest: tuple[int, _Places]) -> None:
+        """Of more than MOST recordings, those that were used last stay."""
+        self._known[newest] = self._known.pop(newest)
+        while len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
 
     def _made(self, system: System, sequence: Sequence, places: _Places) -> Run:
         if places not in self._passes:
@@ -115,6 +123,8 @@ class Runs:
             except ValueError as error:
                 plan = str(error)
             self._plans[id(system)] = system, plan
+            if len(self._plans) > 4 * MOST:
+                del self._plans[next(iter(self._plans))]
         return self._plans[id(system)][1]
 
     def _joined(self, system: System, sequence: Sequence) -> Passes:
