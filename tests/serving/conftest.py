@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
 import torch
 from fastapi.testclient import TestClient
 from served import Served, serve, until
-from spoken import Script
 
 from hybridspec.engine import Engine
 from hybridspec.serving import Settings, create_app
+from scripted_text import RIGHT, ScriptedDrafter, ScriptedTarget, say
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def engine() -> Engine:
 @pytest.fixture(scope="module")
 def client(engine) -> Iterator[TestClient]:
     with TestClient(create_app(engine, Settings())) as client:
-        until(lambda: client.get("/health").status_code == 200)
+        until(lambda: client.app.state.worker.state == "ok")
         yield client
 
 
@@ -35,7 +35,7 @@ def make_client(engine) -> Iterator[Callable[..., TestClient]]:
 
         def make(**settings) -> TestClient:
             client = made.enter_context(TestClient(create_app(engine, Settings(**settings))))
-            until(lambda: client.get("/health").status_code == 200)
+            until(lambda: client.app.state.worker.state == "ok")
             return client
 
         yield make
@@ -48,7 +48,25 @@ def served(engine) -> Iterator[Served]:
         yield made
 
 
+class Script:
+    """What the target says to any prompt from now on, and how many drafts are right in each round.
+    Returns the tokens, the end of the answer not among them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __call__(self, text: str | Sequence[int], plan: Sequence[int] = (RIGHT,)) -> list[int]:
+        if isinstance(text, str):
+            return say(self._engine, text, plan)
+        say(self._engine, "", plan)
+        self._engine.target.script = text
+        return list(text)
+
+
 @pytest.fixture
-def script(engine, monkeypatch) -> Script:
-    """Says what the target says, and how many drafts are right."""
-    return Script(engine, monkeypatch)
+def script(engine) -> Iterator[Script]:
+    """`script(text or ids, plan)`."""
+    target, drafter = engine.target.__class__, engine.drafter.__class__
+    engine.target.__class__, engine.drafter.__class__ = ScriptedTarget, ScriptedDrafter
+    yield Script(engine)
+    engine.target.__class__, engine.drafter.__class__ = target, drafter

@@ -8,6 +8,7 @@ from hybridspec.core import SamplingParams
 
 GARDEN = [{"role": "user", "content": "What should I know about gardening?"}]
 PATH = "/v1/chat/completions"
+CHAT_BODY = {"messages": GARDEN, "max_tokens": 3, "temperature": 0}
 SYSTEMS = ("ar", "static:4", "dflash", "auto", "hybridspec")
 
 

@@ -12,7 +12,12 @@ from hybridspec.cli.interrupts import INTERRUPTED
 from hybridspec.cli.output import ReaderGone, note
 from hybridspec.errors import HybridSpecError, OptionError
 
-FLAGS = {"stop_token_ids": "stop_token_id", "schema": "json_schema"}  # where names differ
+FLAGS = {
+    "stop_token_ids": "stop_token_id",
+    "schema": "json_schema",
+    "names": "served_model_name",
+    "allowed_hosts": "allowed_host",
+}  # where names differ
 DEFECT, REFUSED, READER_GONE = 1, 2, 141
 
 # Newer typers carry their own copy of click, so its classes are reached through typer.

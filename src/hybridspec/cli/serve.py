@@ -247,7 +247,7 @@ def _hosts(host: str, named: list[str] | None) -> tuple[str, ...]:
         return tuple(named or ())
     for name in named or ():
         if not name or "/" in name:
-            raise OptionError("allowed_host", f"is {name!r}; expected a name without http://.")
+            raise OptionError("allowed_hosts", f"is {name!r}; expected a name without http://.")
     return (*LOOPBACK, host, *(named or ()))
 
 

@@ -121,7 +121,7 @@ def _add_tokens(app: FastAPI, worker: Worker, settings: Settings) -> None:
     def to_tokens(body: TokenizeRequest) -> dict[str, Any]:
         """The token ids of a prompt or a conversation."""
         check_model(body.model, settings)
-        return tokenize(worker.engine, body)
+        return tokenize(worker.engine, settings, body)
 
     @app.post("/detokenize", responses=ERRORS)
     def to_text(body: DetokenizeRequest) -> dict[str, Any]:

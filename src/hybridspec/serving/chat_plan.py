@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridspec.engine import Engine
-from hybridspec.serving.errors import ApiError
-from hybridspec.serving.prompts import TAIL, Conversation, encoded, tokenizer_of
+from hybridspec.errors import HybridSpecError, OptionError
+from hybridspec.serving.errors import ApiError, refusal
+from hybridspec.serving.prompts import TAIL, Conversation, definitions, encoded, tokenizer_of
 from hybridspec.serving.protocol import ChatRequest, Tool, ToolChoice
 from hybridspec.serving.reading import Reader
 from hybridspec.serving.sampling import choice, decoding, sampling
 from hybridspec.serving.settings import Settings
 from hybridspec.serving.turns import Ask
-from hybridspec.text.reasoning import Thought, thought_after
+from hybridspec.text.reasoning import CLOSE, Thought, thought_after
 from hybridspec.text.tools import PARSERS
 
 NO_THOUGHT = ("none", "minimal")
 EFFORTS = (*NO_THOUGHT, "low", "medium", "high", "xhigh", "max")
 OPENINGS = {
     "qwen3_coder": ("<tool_call>\n<function=", "{name}>\n"),
-    "hermes": ('<tool_call>\n{{"name": "', '{name}", "arguments": '),
+    "hermes": ('<tool_call>\n{"name": "', '{name}", "arguments": '),
 }
 """By the form of calls: how one begins, and how it goes on when its function is known."""
 END_OF_THOUGHT = "\n</think>\n\n"
@@ -67,20 +68,32 @@ def plan_chat(engine: Engine, settings: Settings, request: ChatRequest) -> ChatP
     if opening and thought == "open":
         text, thought = text + END_OF_THOUGHT, "closed"
     ids = encoded(engine, text + opening, param="messages", special=False)
-    definitions = [tool.model_dump(exclude_none=True) for tool in tools]
-    asks = _asks(engine, settings, request, ids)
-    return ChatPlan(ids, asks, thought, definitions, form, opening)
+    grammar = _grammar(engine, request, thought, calls=form is not None)
+    asks = _asks(engine, settings, request, ids, grammar)
+    return ChatPlan(ids, asks, thought, definitions(tools), form, opening)
 
 
-def _asks(engine: Engine, settings: Settings, request: ChatRequest, ids: list[int]) -> list[Ask]:
+def _asks(
+    engine: Engine,
+    settings: Settings,
+    request: ChatRequest,
+    ids: list[int],
+    grammar: dict[str, Any],
+) -> list[Ask]:
     room = engine.max_context - len(ids)
-    most = request.max_completion_tokens
-    most = request.max_tokens if most is None else most
-    most = most if most is not None else min(settings.max_tokens or room, room)
+    most = _most_tokens(request)
+    most = min(settings.max_tokens or room, room) if most is None else most
     params = sampling(request, engine, most, logprobs=_logprobs(request))
-    options = decoding(request, engine, settings)
-    _check_format(request)
+    options = decoding(request, engine, settings) | grammar
     return [Ask(ids, choice(params, i), options) for i in range(request.n or 1)]
+
+
+def _most_tokens(request: ChatRequest) -> int | None:
+    newer = request.max_completion_tokens
+    if newer is not None and newer < 1:
+        said = f"max_completion_tokens is {newer}; expected an integer of at least 1."
+        raise ApiError(400, said, param="max_completion_tokens", code="invalid_value")
+    return request.max_tokens if newer is None else newer
 
 
 def _logprobs(request: ChatRequest) -> int | None:
@@ -137,7 +150,23 @@ def _variables(request: ChatRequest, settings: Settings, *, forced: bool) -> dic
     return variables | ({"enable_thinking": False} if forced else {})
 
 
-def _check_format(request: ChatRequest) -> None:
-    if request.response_format is not None and request.response_format.type != "text":
-        said = "response_format is served as text only."
-        raise ApiError(400, said, param="response_format", code="unsupported_parameter")
+def _grammar(engine: Engine, request: ChatRequest, thought: Thought, calls: bool) -> dict[str, Any]:
+    """The form of the answer as an argument of `Engine.stream`. A thought before it is free."""
+    form = request.response_format
+    if form is None or form.type == "text":
+        return {}
+    param, schema = "response_format", None
+    if calls:
+        said = "response_format leaves no place for tool calls; leave it or the tools out."
+        raise ApiError(400, said, param=param, code="invalid_value")
+    if form.type == "json_schema":
+        schema = form.json_schema.schema_ if form.json_schema is not None else None
+        param += ".json_schema.schema"
+        if schema is None:
+            raise ApiError(400, f"{param} is missing.", param=param)
+    try:
+        return {"grammar": engine.grammar(schema, after=CLOSE if thought == "open" else None)}
+    except OptionError as error:
+        raise ApiError(400, f"{param} {error.said}", param=param, code="invalid_value") from error
+    except HybridSpecError as error:
+        raise refusal(error, param="response_format") from error

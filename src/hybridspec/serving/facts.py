@@ -94,7 +94,7 @@ class Facts:
 
     def _timings(self) -> dict[str, Any]:
         """llama.cpp's. The first token comes with the prompt's time, as there."""
-        cached = sum(getattr(answer.stats, "cached_tokens", 0) for answer in self.answers)
+        cached = sum(answer.stats.cached_tokens for answer in self.answers)
         prompt = sum(answer.prompt_tokens for answer in self.answers) - cached
         predicted = sum(len(answer.token_ids) for answer in self.answers)
         prefill = sum(answer.stats.prefill_seconds for answer in self.answers)

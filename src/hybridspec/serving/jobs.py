@@ -84,7 +84,7 @@ class Job:
             yield progress
         assert answer.generation is not None
         self._generations.append(answer.generation)
-        self.usage.cached += getattr(answer.generation.stats, "cached_tokens", 0)
+        self.usage.cached += answer.generation.stats.cached_tokens
         self._queue_seconds += answer.queue_seconds
 
     @property

@@ -86,7 +86,7 @@ class Metrics:
 
     def ended(self, answer: Generation, seconds: float) -> None:
         """An answer ended, in whatever way, after these seconds."""
-        cached = getattr(answer.stats, "cached_tokens", 0)
+        cached = answer.stats.cached_tokens
         self._prompt_tokens.inc(answer.prompt_tokens)
         self._queries.inc(answer.prompt_tokens)
         self._hits.inc(cached)

@@ -12,6 +12,7 @@ from hybridspec.serving.errors import ApiError, refusal
 from hybridspec.serving.protocol import ChatMessage, Tool
 from hybridspec.text.messages import as_text
 from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.tools import check_tools
 
 ROLES = {"developer": "system", "function": "tool"}  # OpenAI's names, old and new, for one thing
 TAIL = 64  # characters of a prompt's end that tell where the answer begins
@@ -46,7 +47,7 @@ class Conversation:
             if name in variables:
                 said = f"chat_template_kwargs holds {name}, which has a place of its own."
                 raise ApiError(400, said, param="chat_template_kwargs", code="invalid_value")
-        tools = [tool.model_dump(exclude_none=True) for tool in self.tools]
+        tools = definitions(self.tools)
         messages = _in_template_form(self.messages)
         try:
             rendered = tokenizer.render_chat(
@@ -98,6 +99,20 @@ def encoded(
             code="context_length_exceeded",
         )
     return ids
+
+
+def definitions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Tools as templates and parsers take them.
+
+    Raises:
+        ApiError: two of one name, or one that cannot be used.
+    """
+    made = [tool.model_dump(exclude_none=True) for tool in tools]
+    try:
+        check_tools(made)
+    except HybridSpecError as error:
+        raise refusal(error, param="tools") from error
+    return made
 
 
 def _in_template_form(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:

@@ -9,11 +9,12 @@ from hybridspec.errors import HybridSpecError
 from hybridspec.serving.errors import ApiError, refusal
 from hybridspec.serving.prompts import Conversation, tokenizer_of
 from hybridspec.serving.protocol import DetokenizeRequest, TokenizeRequest
+from hybridspec.serving.settings import Settings
 from hybridspec.serving.tokens import token_text
 
 
-def tokenize(engine: Engine, request: TokenizeRequest) -> dict[str, Any]:
-    """The ids of a prompt or a conversation, and how many may follow.
+def tokenize(engine: Engine, settings: Settings, request: TokenizeRequest) -> dict[str, Any]:
+    """The ids of a prompt or a conversation as a chat would have them, and the context.
 
     Raises:
         ApiError: neither or both are given, or it cannot be encoded.
@@ -24,7 +25,7 @@ def tokenize(engine: Engine, request: TokenizeRequest) -> dict[str, Any]:
     text, special = request.prompt or "", request.add_special_tokens is not False
     if request.messages is not None:
         generation = request.add_generation_prompt is not False
-        variables = request.chat_template_kwargs
+        variables = {"enable_thinking": settings.thinking, **(request.chat_template_kwargs or {})}
         talk = Conversation(request.messages, request.tools or (), variables, generation)
         text, special = talk.text(tokenizer), bool(request.add_special_tokens)
     try:

@@ -91,4 +91,4 @@ def _likely(tokenizer: Tokenizer, entry: TokenLogprobs) -> dict[str, float]:
 
 
 def _finite(logprob: float) -> float:
-    return max(logprob, LEAST)
+    return logprob if logprob > LEAST else LEAST  # neither what is no number
