@@ -14,8 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
     from interpreted import products_by_rows
+    from quick_interpreter import quicken
 
     products_by_rows()
+    quicken()
 
 
 @pytest.fixture(autouse=True)
