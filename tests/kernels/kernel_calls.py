@@ -67,10 +67,10 @@ def gdn(key_heads: int, value_heads: int, dk: int, dv: int) -> None:
 
 
 def spilling() -> None:
-    """A state of 64 KiB in the registers of one warp: it must spill, or the reports say nothing."""
+    """A state of 32 KiB in the registers of one warp: it must spill, or the reports say nothing."""
     key, value, gate = empty(16, 16, 128), empty(16, 32, 128), empty(16, 32)
     state, length = empty(32, 128, 128), empty(dtype=torch.int32)
-    config = GDNConfig(128, 1)
+    config = GDNConfig(64, 1)
     exact.verify(key, key, value, gate, gate, state, value, value, length, config)
 
 

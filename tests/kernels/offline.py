@@ -1,7 +1,12 @@
 """Compile every kernel, as its wrapper would launch it, for GPUs that are not there.
 
-Run as a program, in a process of its own where nothing is interpreted: a line of JSON for each
-launch and architecture, with what ptxas says of registers, spills and shared memory.
+Run as a program, in a process of its own where nothing is interpreted, with one of these words: a
+line of JSON for each launch and architecture, with what ptxas says of registers, spills and shared
+memory.
+- `some`: every kernel once for every kind of code, the launches of the 35B for 9.0.
+- `all`: every launch for every architecture.
+- `unused`: likewise what nothing takes by default.
+- `control`: a launch that must spill.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 ARCHITECTURES = (80, 86, 89, 90, 120)
+KINDS = (86, 90, 120)  # Triton's code for 8.0 and 8.9 is that of 8.6, which has the least memory
 NAMES = {
     torch.float64: "*fp64",
     torch.float32: "*fp32",
@@ -104,20 +110,25 @@ def _ptxas(ptx: str, architecture: int) -> str:
     return done.stderr
 
 
-def cases() -> Iterator[tuple[str, list[Launch]]]:
-    """Every kernel at the sizes of the models that it serves."""
+def cases(word: str) -> Iterator[tuple[str, list[Launch]]]:
+    """Every kernel at the sizes of the models that it serves, those of the 35B first."""
     from kernel_calls import CALLS, CONTROL, UNUSED
     from prompt_calls import CALLS as PROMPTS
 
-    chosen = {"control": CONTROL, "unused": UNUSED}
-    for name, call in chosen.get(sys.argv[-1], CALLS | PROMPTS).items():
-        yield name, launches(call)
+    chosen = {"control": CONTROL, "unused": UNUSED}.get(word, CALLS | PROMPTS)
+    for name in sorted(chosen, key=other):
+        yield name, launches(chosen[name])
 
 
-def different() -> Iterator[tuple[str, Launch]]:
+def other(name: str) -> bool:
+    """Whether a case is that of another model than the 35B."""
+    return "pair" in name or "122b" in name
+
+
+def different(word: str) -> Iterator[tuple[str, Launch]]:
     """Launches that compile to different code: most sizes are arguments, not constants."""
     seen = set()
-    for name, made in cases():
+    for name, made in cases(word):
         for launch in made:
             key = (source(launch).hash(), json.dumps(launch.options, sort_keys=True))
             if key not in seen:
@@ -125,11 +136,25 @@ def different() -> Iterator[tuple[str, Launch]]:
                 yield name, launch
 
 
+def planned(word: str) -> Iterator[tuple[str, Launch, tuple[int, ...]]]:
+    """Launches and the architectures to compile each for."""
+    seen = set()
+    for name, launch in different(word):
+        key = (launch.kernel, bool(launch.options.get("launch_pdl")))
+        if word in ("all", "unused"):
+            yield name, launch, ARCHITECTURES
+        elif key not in seen and word == "some":
+            yield name, launch, KINDS
+        elif not other(name):
+            yield name, launch, (90,)
+        seen.add(key)
+
+
 def main() -> None:
-    work = list(different())
+    work = list(planned(sys.argv[1]))
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda item: reports(item[1], ARCHITECTURES), work)
-        for (name, launch), facts in zip(work, found, strict=True):
+        found = pool.map(lambda item: reports(*item[1:]), work)
+        for (name, launch, _), facts in zip(work, found, strict=True):
             about = {"case": name, "kernel": launch.kernel.fn.__name__}
             for one in facts:
                 sys.stdout.write(json.dumps(about | one) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -20,26 +21,30 @@ def cache(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("triton")
 
 
-@pytest.fixture(scope="module")
-def reports(cache) -> list[dict]:
-    return run(cache)
+@pytest.fixture(
+    scope="module",
+    params=["some", *(pytest.param(word, marks=pytest.mark.full) for word in ("all", "unused"))],
+)
+def reports(cache, request) -> list[dict]:
+    return run(cache, request.param)
 
 
-def run(cache: Path, *arguments: str) -> list[dict]:
+def run(cache: Path, word: str) -> list[dict]:
     here = Path(__file__).parent
     environment = os.environ | {
         "TRITON_CACHE_DIR": str(cache),
         "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
     environment.pop("TRITON_INTERPRET", None)
-    command = [sys.executable, str(here / "offline.py"), *arguments]
+    command = [sys.executable, str(here / "offline.py"), word]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_all_architectures_are_there(reports):
-    assert {r["architecture"] for r in reports} == set(SHARED)
+def test_all_architectures_are_there(reports, request):
+    some = "[some]" in request.node.name
+    assert {r["architecture"] for r in reports} == ({86, 90, 120} if some else set(SHARED))
 
 
 def test_shared_memory_fits(reports):
@@ -51,17 +56,22 @@ def test_nothing_spills(reports):
     assert [r for r in reports if r["spills"]] == []
 
 
-@pytest.mark.full
-def test_so_is_what_nothing_takes_by_default(cache):
-    reports = run(cache, "unused")
-    test_all_architectures_are_there(reports)
-    test_shared_memory_fits(reports)
-    test_nothing_spills(reports)
+SMALL, LARGE = (4, 8, 32, 32), (16, 32, 128, 128)
+HALF, SINGLE = torch.bfloat16, torch.float32
+SOME = {
+    (LARGE, HALF, 80),
+    (LARGE, HALF, 90),
+    (LARGE, HALF, 120),
+    (LARGE, SINGLE, 90),
+    (SMALL, HALF, 90),
+}
+MATRIX = itertools.product((SMALL, LARGE, (16, 64, 128, 128)), (HALF, SINGLE), SHARED)
 
 
-@pytest.mark.parametrize("architecture", SHARED)
-@pytest.mark.parametrize("raw", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("sizes", [(4, 8, 32, 32), (16, 32, 128, 128), (16, 64, 128, 128)])
+@pytest.mark.parametrize(
+    ("sizes", "raw", "architecture"),
+    [pytest.param(*case, marks=() if case in SOME else pytest.mark.full) for case in MATRIX],
+)
 @pytest.mark.parametrize("file", ["exact.cu", "baselines.cu"])
 def test_cuda_sources_compile_without_spills(file, sizes, raw, architecture):
     from hybridspec.kernels.cuda import Source, compile_source
