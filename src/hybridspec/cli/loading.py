@@ -55,6 +55,7 @@ def load_engine(
     profile: Path | None = None,
     kernels: bool = True,
     launcher: str = "auto",
+    prefix_memory: int = 0,
 ) -> Engine:
     """The engine of a pair. What costs little is checked before the weights are read.
 
@@ -78,6 +79,7 @@ def load_engine(
         profile=profile,
         kernels=kernels,
         launcher=launcher,
+        prefix_memory=prefix_memory,
     )
 
 

@@ -105,6 +105,16 @@ MaxWaiting = Annotated[
     int,
     typer.Option("--max-waiting", metavar="N", help="Most requests in the line; 503 beyond."),
 ]
+PrefixMemory = Annotated[
+    int,
+    typer.Option(
+        "--prefix-memory",
+        metavar="MIB",
+        min=0,
+        help="MiB of states kept on the model's device, so that the next turn of a conversation "
+        "runs only what is new; 0 keeps none.",
+    ),
+]
 MaxBody = Annotated[
     int, typer.Option("--max-body", metavar="MIB", min=1, help="Most MiB of a request; 413 beyond.")
 ]
@@ -159,8 +169,9 @@ def serve(
     max_context: o.MaxContext = None,
     profile: o.Profile = None,
     kernels: o.Kernels = True,
-    launcher: o.Launcher = "host",
+    launcher: o.Launcher = "auto",
     system: o.System = None,
+    prefix_memory: PrefixMemory = 1024,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     served_model_name: ServedName = None,
@@ -210,6 +221,7 @@ def serve(
             profile=profile,
             kernels=kernels,
             launcher=launcher,
+            prefix_memory=prefix_memory * MIB,
         )
 
     app = create_app(load, settings)
@@ -220,7 +232,7 @@ def serve(
             note(f"Note: whoever reaches {host} can ask; --api-key asks for a key.")
 
         def loaded() -> None:
-            write(_ready(app.state.worker.engine, settings, address, profile))
+            write(_ready(app.state.worker.engine, settings, address, profile, prefix_memory))
 
         run(app, made, drain=drain, loaded=loaded, access_log=access_log)
 
@@ -251,7 +263,9 @@ def _hosts(host: str, named: list[str] | None) -> tuple[str, ...]:
     return (*LOOPBACK, host, *(named or ()))
 
 
-def _ready(engine: Engine, settings: Settings, address: str, profile: Path | None) -> str:
+def _ready(
+    engine: Engine, settings: Settings, address: str, profile: Path | None, prefixes: int
+) -> str:
     """What is served, in one line."""
     target = engine.target
     calibration = "none" if engine.profile is None else str(profile or "its own")
@@ -261,5 +275,6 @@ def _ready(engine: Engine, settings: Settings, address: str, profile: Path | Non
         f"{str(target.dtype).removeprefix('torch.')} on {target.device}",
         f"context {engine.max_context}",
         f"{engine.nbytes / MIB:.0f} MiB of state",
+        f"at most {prefixes} MiB of kept prefixes",
     ]
     return f"Serving {settings.name} at {address}/v1: {', '.join(facts)}.\n"
