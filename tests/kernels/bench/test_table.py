@@ -84,7 +84,7 @@ def test_a_page_is_filled_between_its_marks_and_again(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["table", str(figures), str(page)])
     for _ in range(2):
         assert table.main() == 0
-    assert page.read_text() == f"before\n{BEGIN}\n{table.table(DOCUMENT)}\n{END}\nafter\n"
+    assert page.read_text() == f"before\n{BEGIN}\n{table.goals(DOCUMENT)}\n{END}\nafter\n"
 
 
 @pytest.mark.parametrize("page", ["none", BEGIN, END + BEGIN])

@@ -23,6 +23,7 @@ PRODUCTS = {
     "out": "output projection", "router": "router", "head": "lm_head",
 }  # fmt: skip
 SGLANG = ("0.5.16", "0.5.23")
+ATTENTION = "attention: prepare, attend, combine"  # the launches of the target's form
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +189,14 @@ def _experts() -> Iterator[Figure]:
 
 def _attention() -> Iterator[Figure]:
     for w, least in ((1, 0.7), (16, 0.35)):
-        name = f"attention: attend, context 32768, w = {w}"
+        name = f"{ATTENTION}, context 32768, w = {w}"
         yield Figure(
             f"attention, 32k context, w = {w}", "of a copy", least, share_of(name, "of_copy"),
             most=False,
         )  # fmt: skip
     for context in (512, 4096, 8192, 32768):
         for w in (1, 16):
-            name = f"attention: both, context {context}, w = {w}"
+            name = f"{ATTENTION}, context {context}, w = {w}"
             yield Figure(
                 f"attention with norms and rotation, context {context}, w = {w}", "us", None,
                 time_of(name),

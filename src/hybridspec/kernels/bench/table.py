@@ -2,7 +2,7 @@
 
     python -m hybridspec.kernels.bench.table benchmarks/h200/kernels.json docs/kernels.md
 
-With a second path, they replace what stands between that page's two marks.
+With a second path, what was wanted and found replaces what stands between that page's two marks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ def table(document: dict[str, Any]) -> str:
     """What was wanted and found; then every time, with the best peer's for the same work."""
     timed = [r for r in document["records"] if "us" in r and not is_peer(r)]
     rows = [_row(r, document["records"]) for r in timed]
-    parts = [_about(document)]
-    if figures := document.get("figures"):
-        parts.append(_lines(FIGURES, map(_figure, figures)))
-    return "\n\n".join([*parts, _lines(HEAD, rows)])
+    return f"{goals(document)}\n\n{_lines(HEAD, rows)}"
+
+
+def goals(document: dict[str, Any]) -> str:
+    """On what it was measured; what was wanted and found."""
+    figures = document.get("figures")
+    rows = [_lines(FIGURES, map(_figure, figures))] if figures else []
+    return "\n\n".join([_about(document), *rows])
 
 
 def is_peer(record: dict[str, Any]) -> bool:
@@ -118,13 +122,13 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Print the tables, or write them into a page."""
-    text = table(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    """Print the tables, or write the first of them into a page."""
+    document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if len(sys.argv) < 3:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(table(document) + "\n")
         return 0
     page = Path(sys.argv[2])
-    page.write_text(fill(page.read_text(encoding="utf-8"), text), encoding="utf-8")
+    page.write_text(fill(page.read_text(encoding="utf-8"), goals(document)), encoding="utf-8")
     return 0
 
 
