@@ -36,8 +36,8 @@ from hybridspec.runtime.accelerate import accelerated, accelerated_drafter
 from hybridspec.runtime.launching import LAUNCHERS, Launching
 from hybridspec.runtime.logprobs import prompt_logprobs
 from hybridspec.runtime.prefix.reuse import MODES, Mode, Prefixes
+from hybridspec.runtime.room import states
 from hybridspec.runtime.round import Sequence
-from hybridspec.runtime.state import DrafterState, TargetState
 from hybridspec.runtime.steering import Steering
 from hybridspec.sources import find_pair
 from hybridspec.stream import Stream, whole
@@ -100,15 +100,9 @@ class Engine:
         self.max_context = choose_context(max_context, target.config.max_position_embeddings)
         self._launching = Launching(launcher, target, drafter)
         joint = True if self._launching.on_device else None
-        self._state = TargetState(
-            target.config, self.max_context, device=target.device, dtype=target.dtype, joint=joint
-        )
+        self._state, self._drafter_state = states(target, drafter, self.max_context, joint)
         target.set_context(self.max_context)
-        self._drafter_state = None
         if drafter is not None:
-            self._drafter_state = DrafterState(
-                drafter.config, self.max_context, device=target.device, dtype=target.dtype
-            )
             drafter.set_context(self.max_context)
         opening = tokenizer.opening_id() if tokenizer and prefix_memory else None
         marks = () if opening is None else (opening,)

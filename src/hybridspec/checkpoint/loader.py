@@ -25,6 +25,7 @@ from hybridspec.checkpoint.shards import open_shards
 from hybridspec.checkpoint.source import resolve
 from hybridspec.checkpoint.target_config import read_target_config
 from hybridspec.errors import CheckpointError, said_by
+from hybridspec.memory import is_full
 from hybridspec.model.config import TargetConfig
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
@@ -132,8 +133,7 @@ def _build(build: Callable[[torch.device], Model], device: torch.device, nbytes:
     try:
         return build(device)
     except RuntimeError as error:
-        full = isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-        if not full:
+        if not is_full(error):
             raise
         raise CheckpointError(
             f"The weights take {nbytes / 1e9:.1f} GB, more than is free on {device}; free memory "

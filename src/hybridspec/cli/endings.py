@@ -75,11 +75,12 @@ def _subject(error: OSError) -> str:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    """torch says so in a class of its own on a GPU, and only in the message on a CPU."""
-    torch = sys.modules.get("torch")
-    on_gpu = torch is not None and isinstance(error, torch.OutOfMemoryError)
-    on_cpu = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or on_gpu or on_cpu
+    """As `memory.is_full`, which needs torch; an error without it is no refusal of torch's."""
+    if "torch" not in sys.modules:
+        return isinstance(error, MemoryError)
+    from hybridspec.memory import is_full
+
+    return is_full(error)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -10,9 +10,9 @@ import torch
 from hybridspec.core import Generation, SamplingParams
 from hybridspec.doctor.finding import Finding, had
 from hybridspec.doctor.setting import Setting
-from hybridspec.doctor.sizes import size
 from hybridspec.engine import Engine
 from hybridspec.kernels import support
+from hybridspec.memory import size
 from hybridspec.runtime.accelerate import drafter_refusal, refusal
 
 PROMPT, TOKENS = "Write a poem about autumn.", 32

@@ -10,8 +10,8 @@ import torch
 
 from hybridspec.doctor.finding import Finding, python_version
 from hybridspec.doctor.setting import Setting
-from hybridspec.doctor.sizes import size
 from hybridspec.kernels import support
+from hybridspec.memory import size
 from hybridspec.runtime.graph import Recorded
 
 SWITCHES = (12, 8)  # CUDA whose conditional nodes can loop, branch both ways and switch

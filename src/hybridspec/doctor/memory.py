@@ -9,7 +9,7 @@ import torch
 
 from hybridspec.doctor.finding import Finding, had
 from hybridspec.doctor.setting import Setting
-from hybridspec.doctor.sizes import free_bytes, size
+from hybridspec.memory import free_bytes, size
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.placement import choose_context
