@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
 from hybridspec.bench.scripted.check import ScriptError
 from hybridspec.bench.scripted.clocks import main as module
-from hybridspec.bench.scripted.clocks.board import Board
-from hybridspec.bench.scripted.clocks.parts import PARTS
+from hybridspec.bench.scripted.clocks import startup
+from hybridspec.bench.scripted.clocks.board import Board, planned
+from hybridspec.bench.scripted.clocks.parts import ON_REQUEST, PARTS
 from hybridspec.bench.scripted.clocks.rounds import Variant, compared
+from hybridspec.bench.scripted.clocks.startup import cold, start_up
 from hybridspec.bench.scripted.clocks.tables import TABLES, tables
 from hybridspec.bench.scripted.clocks.verb import main, parser
+from hybridspec.errors import HybridSpecError
 
 SMALL = ("--small", "--launchers", "host", "--launcher", "host", "--turns", "3")
 
@@ -91,7 +97,7 @@ def test_a_run_is_gone_on_with(tmp_path, capsys, monkeypatch):
 def test_time_that_is_up_leaves_parts_out(tmp_path, capsys):
     out = tmp_path / "clocks.json"
     assert main([*SMALL, "--out", str(out), "--seconds", "0"]) == 1
-    assert json.loads(out.read_text())["left_out"] == [*PARTS]
+    assert json.loads(out.read_text())["left_out"] == [n for n in PARTS if n not in ON_REQUEST]
     assert "--resume goes on" in capsys.readouterr().out
 
 
@@ -105,6 +111,44 @@ def test_what_is_of_another_run_is_refused(tmp_path, capsys):
     assert main([*command, "--resume"]) == 2
     assert "no document of the clocks" in capsys.readouterr().err
     assert main([*command]) == 1  # written over
+
+
+def test_starting_is_told_by_system(board):
+    found = start_up(board)
+    assert [r["system"] for r in found["rows"]] == ["ar", "static:4"]
+    assert all(r["first_s"] > 0 and r["figures"] is None for r in found["rows"])
+    firsts = sum(r["first_s"] for r in found["rows"])
+    took = found["took"]
+    made = sum(took[name] for name in ("process", "host: executor", "host: prompt"))
+    assert found["ready_s"] == pytest.approx(made + firsts, abs=0.01)
+    assert "host: prompt" in tables({"startup": found})
+
+
+def test_a_process_of_its_own_is_asked_for_the_same(board, monkeypatch):
+    asked = []
+
+    def run(command, environment):
+        asked.append(command)
+        out = Path(command[command.index("--out") + 1])
+        part = {"cache": environment["TRITON_CACHE_DIR"]}
+        out.write_text(json.dumps({"parts": {"startup": part}}))
+
+    monkeypatch.setattr(startup, "_run", run)
+    fresh = Board.of(board.given)
+    found = cold(fresh)["startup"]
+    given = parser().parse_args(asked[0][3:])
+    assert given.parts == ["startup"]
+    assert (given.launchers, given.launcher, given.small) == (("host",), "host", True)
+    assert planned(given) == fresh.plan
+    assert found["cache"].startswith(str(given.out.parent))
+    assert board.pair
+    with pytest.raises(HybridSpecError, match="does not fit beside"):
+        cold(board)
+
+
+def test_a_process_that_fails_is_told():
+    with pytest.raises(HybridSpecError, match=r"ended with 3: \['no such card'\]"):
+        startup._run([sys.executable, "-c", "print('no such card'); exit(3)"], dict(os.environ))
 
 
 def test_launchers_are_known_ones(capsys):

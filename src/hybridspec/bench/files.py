@@ -16,6 +16,8 @@ RESULTS = "speed.json"
 MARKDOWN = "speed.md"  # the tables of the report, to be pasted
 COMPONENTS_SCHEMA = "hybridspec.bench.profile/1"  # of the document in
 COMPONENTS = "components.json"
+CLOCKS_SCHEMA = "hybridspec.bench.scripted.clocks/1"  # of the document in
+CLOCKS = "clocks.json"
 LOCK = "speed.lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench import plot
-from hybridspec.bench.files import COMPONENTS, COMPONENTS_SCHEMA, RESULTS, SCHEMA
+from hybridspec.bench.files import (
+    CLOCKS,
+    CLOCKS_SCHEMA,
+    COMPONENTS,
+    COMPONENTS_SCHEMA,
+    RESULTS,
+    SCHEMA,
+)
 from hybridspec.errors import RequestError
 
 CALIBRATION = "hybridspec.profile/"  # its schemas begin so; the reader of profiles knows which
@@ -17,8 +24,9 @@ DAMAGE = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, ArithmeticError,
 )  # fmt: skip
 EXPECTED = (
-    f"Expected a folder with {RESULTS} of `hybridspec bench speed` or {COMPONENTS} of `hybridspec "
-    "bench profile`, or the file of a calibration profile."
+    f"Expected a folder with {RESULTS} of `hybridspec bench speed`, {COMPONENTS} of `hybridspec "
+    f"bench profile` or {CLOCKS} of the scripted rounds' clocks, or the file of a calibration "
+    "profile."
 )
 
 
@@ -39,7 +47,7 @@ def redraw(path: Path) -> list[Path]:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = [path / name for name in (RESULTS, COMPONENTS) if (path / name).is_file()]
+    found = [path / name for name in (RESULTS, COMPONENTS, CLOCKS) if (path / name).is_file()]
     if not found:
         what = "holds no finished results that can be drawn (verify and quality have no pictures)"
         raise RequestError(
@@ -53,7 +61,10 @@ def _draw(path: Path) -> list[Path]:
     schema = document.get("schema")
     if isinstance(schema, str) and schema.startswith(CALIBRATION):
         return _draw_calibration(path)
-    draw = {SCHEMA: plot.draw, COMPONENTS_SCHEMA: plot.draw_components}.get(str(schema))
+    known = {
+        SCHEMA: plot.draw, COMPONENTS_SCHEMA: plot.draw_components, CLOCKS_SCHEMA: plot.draw_round,
+    }  # fmt: skip
+    draw = known.get(str(schema))
     if draw is None:
         raise _foreign(path, f"its schema is {str(schema)[:80]!r}")
     try:

@@ -72,6 +72,21 @@ def draw_components(document: dict[str, Any], out: Path) -> list[Path]:
     return _drawn({out / "components": partial(components.draw, document)})
 
 
+def draw_round(document: dict[str, Any], out: Path) -> list[Path]:
+    """Draw `round_components` of a scripted round's clocks into `out`, where that part has run.
+
+    Args:
+        document: as `bench.scripted.clocks` writes it.
+        out: an existing folder.
+
+    Returns and raises as `draw`.
+    """
+    check_matplotlib()
+    from hybridspec.bench.plot import round_components
+
+    return _drawn({out / "round_components": partial(round_components.draw, document)})
+
+
 def draw_calibration(profile: Profile, stem: Path) -> list[Path]:
     """Draw STEM.reliability and STEM.cost of a calibration profile.
 

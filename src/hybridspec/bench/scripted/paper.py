@@ -1,4 +1,4 @@
-"""What the paper says of the 35B-A3B pairs: Tables 1 and 3, and section 4.2; greedy, on one A100.
+"""What the paper says of the 35B-A3B pairs: Tables 1, 3 and 4, and section 4.2; greedy, on one A100.
 
 AL: tokens a round. SR: decode speed over plain decoding's.
 """
@@ -58,6 +58,18 @@ TABLE_3: dict[str, tuple[float, float, float, float]] = {
     "nominal-only": (6.1, 4.48, 1.73, 1.06),
     "hybridspec:per-token": (6.2, 4.51, 1.74, 1.05),
     "dflash": (16, 4.79, 1.37, 1.33),
+}
+# Table 4, of Qwen3.6: ms of a target call by length: total, GDN, MoE, attention, other.
+TABLE_4: dict[int, tuple[float, float, float, float, float]] = {
+    4: (9.527, 2.498, 5.331, 0.686, 1.019),
+    5: (10.055, 2.659, 5.691, 0.696, 1.017),
+    6: (10.811, 2.835, 6.248, 0.710, 1.026),
+    7: (11.876, 2.984, 7.171, 0.705, 1.026),
+    8: (12.648, 3.096, 7.826, 0.698, 1.037),
+    10: (14.075, 3.413, 8.934, 0.705, 1.033),
+    12: (14.659, 3.734, 9.165, 0.719, 1.050),
+    15: (16.078, 4.224, 10.085, 0.722, 1.057),
+    16: (16.318, 4.350, 10.187, 0.725, 1.065),
 }
 # Section 4.2: mean w and ms a round.
 ROUNDS: dict[str, dict[str, Cell]] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from hybridspec.kernels.attention.forms import Form, attention
+from hybridspec.kernels.attention.prepare import Norms, Tables
 from hybridspec.kernels.forward.buffers import Buffers
 from hybridspec.kernels.forward.products import Products
 from hybridspec.kernels.linear import product as general
@@ -14,6 +16,8 @@ from hybridspec.kernels.moe.route import choose, route
 from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream import experts as streaming_experts
 
+FORM = Form.APART  # how an attention layer is launched
+
 
 class Steps(Products):
     """Launches over one set of buffers; each reads what the one before it left there."""
@@ -21,6 +25,14 @@ class Steps(Products):
     def __init__(self, buffers: Buffers, eps: float, *, early: bool) -> None:
         super().__init__(buffers.normed, buffers.space, eps, early=early)
         self.buffers = buffers
+
+    def attend(
+        self, qk: Norms, tables: Tables, keys: Tensor, values: Tensor, length: Tensor
+    ) -> None:
+        """An attention layer between its projections, over a cache [KV, rows, D] twice."""
+        b = self.buffers
+        attention(b.qkv, qk, tables, keys, values, b.lengths.position, length, b.q, b.attended,
+                  b.space, gated=True, form=FORM, early=self.early)  # fmt: skip
 
     def attended(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
         """The end of an attention layer on top of x."""

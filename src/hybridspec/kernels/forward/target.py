@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from hybridspec.kernels.attention.forms import Form, attention
 from hybridspec.kernels.attention.prepare import Tables
 from hybridspec.kernels.forward.buffers import Buffers
 from hybridspec.kernels.forward.gdn import recurrence
@@ -19,8 +18,6 @@ from hybridspec.kernels.linear.norm import Next, embed
 from hybridspec.model.gdn import Verifier
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot
-
-FORM = Form.APART  # how an attention layer is launched
 
 
 class TargetPass:
@@ -95,12 +92,10 @@ class TargetPass:
         self.steps.gated(layer.w_out, x, self._next(layer.before_experts), length)
 
     def _attend(self, i: int, layer: LayerWeights, x: Tensor, length: Tensor) -> None:
-        b, place, position = self.buffers, self.places[i], self.buffers.lengths.position
-        keys, values = self.slot.keys[place], self.slot.values[place]
+        keys, values = (t[self.places[i]] for t in (self.slot.keys, self.slot.values))
         assert layer.qk is not None
-        self.steps.normed("joint", layer.w_in, b.qkv, length)
-        attention(b.qkv, layer.qk, self.tables, keys, values, position, length, b.q, b.attended,
-                  b.space, gated=True, form=FORM, early=self.early)  # fmt: skip
+        self.steps.normed("joint", layer.w_in, self.buffers.qkv, length)
+        self.steps.attend(layer.qk, self.tables, keys, values, length)
         self.steps.attended(layer.w_out, x, self._next(layer.before_experts), length)
 
     def _route(self, i: int, length: Tensor) -> None:

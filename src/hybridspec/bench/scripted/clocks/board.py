@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
+from pathlib import Path
 
 import torch
 
@@ -58,13 +60,23 @@ def planned(given: argparse.Namespace) -> Plan:
     )  # fmt: skip
 
 
+def age() -> float:
+    """Seconds since this process began; 0 where the system does not say."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, uptime - ticks / os.sysconf("SC_CLK_TCK"))
+
+
 @dataclass
 class Board:
     """One run of the clocks.
 
     Attributes:
         turns: answers of each variant.
-        took: seconds of what was made once, in order.
+        took: seconds of what was made once, in order; `process`: until this was made.
     """
 
     given: argparse.Namespace
@@ -72,6 +84,8 @@ class Board:
     device: torch.device
     turns: int
     took: dict[str, float] = field(default_factory=dict)
+    _answers: dict[str, Answers] = field(default_factory=dict)
+    _systems: dict[str, System] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Board:
@@ -79,7 +93,7 @@ class Board:
         cuda = torch.cuda.is_available()
         device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
         turns = given.turns or (2 if given.small else 5)
-        return cls(given, planned(given), device, turns)
+        return cls(given, planned(given), device, turns, {"process": round(age(), 3)})
 
     @cached_property
     def traces(self) -> Traces:
@@ -123,10 +137,25 @@ class Board:
         answers.prompt(0, self.plan.context)
         return answers
 
-    def __post_init__(self) -> None:
-        # A launcher's sequence, and systems by name: runs are known by these very objects.
-        self.answers: Callable[[str], Answers] = cache(lambda n: self.prompted(self.executor(n)))
-        self.system: Callable[[str], System] = cache(self._system)
+    def answers(self, launcher: str) -> Answers:
+        """Its one sequence."""
+        if launcher not in self._answers:
+            with self.timed(f"{launcher}: executor"):
+                executor = self.executor(launcher)
+            with self.timed(f"{launcher}: prompt"):
+                self._answers[launcher] = self.prompted(executor)
+        return self._answers[launcher]
+
+    def system(self, name: str) -> System:
+        """Its one object, by which runs know it."""
+        if name not in self._systems:
+            self._systems[name] = self._system(name)
+        return self._systems[name]
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the pair's weights are in memory."""
+        return "pair" in vars(self)
 
     def say(self, answers: Answers, name: str, tokens: int | None = None) -> Answer:
         """An answer by a system, whose tokens are the known ones.
@@ -149,6 +178,14 @@ class Board:
         yield
         self.wait()
         self.took[what] = round(time.perf_counter() - began, 3)
+
+    def used(self) -> int:
+        """Bytes of the GPU that are taken, by whomever; 0 without one."""
+        self.wait()
+        if self.device.type != "cuda":
+            return 0
+        free, total = torch.cuda.mem_get_info(self.device)
+        return total - free
 
     def wait(self) -> None:
         """Until the device has nothing to do."""

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import CLOCKS_SCHEMA, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.bench.scripted.clocks.board import Board
 from hybridspec.errors import RequestError, said_by
 
-SCHEMA = "hybridspec.bench.scripted.clocks/1"
 SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
 
 
@@ -31,7 +30,7 @@ class Document:
         # Asked now: a part may leave the GPU in a state in which it answers no more.
         plan = self.board.plan
         self.about = {
-            "schema": SCHEMA, "machine": machine(self.board.device), "run": circumstances(),
+            "schema": CLOCKS_SCHEMA, "machine": machine(self.board.device), "run": circumstances(),
             "shape": json.loads(json.dumps(asdict(plan.shape.target))), "context": plan.context,
         }  # fmt: skip
         self.source = code()["source_sha256"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
+from hybridspec.bench.files import CLOCKS
 from hybridspec.bench.scripted.clocks.board import Board
 from hybridspec.bench.scripted.clocks.document import Document
 from hybridspec.bench.scripted.clocks.parts import PARTS
 from hybridspec.bench.scripted.clocks.tables import tables
-from hybridspec.bench.scripted.clocks.verb import NAME
 
 Part = Callable[[Board], dict[str, Any]]
 
@@ -70,7 +70,7 @@ def part(name: str) -> Part:
 
 def path_of(out: Path | None) -> Path | None:
     """The document of an `--out`, a folder or a file."""
-    return out if out is None or out.suffix == ".json" else out / NAME
+    return out if out is None or out.suffix == ".json" else out / CLOCKS
 
 
 def _say(sentence: str) -> None:

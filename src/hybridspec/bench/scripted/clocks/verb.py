@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybridspec.bench.command import ending
-from hybridspec.bench.scripted.clocks.parts import PARTS
+from hybridspec.bench.files import CLOCKS
+from hybridspec.bench.scripted.clocks.parts import ON_REQUEST, PARTS
 from hybridspec.bench.scripted.verb import TRACES
 
-NAME = "clocks.json"
 PROG = "python -m hybridspec.bench.scripted.clocks"
 SYSTEMS = ("ar", "static:4", "hybridspec", "dflash")
 LAUNCHERS = ("loop", "switch", "host")
@@ -31,10 +31,16 @@ def parser(prog: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = made.add_argument
-    add("--out", metavar="PATH", type=Path, help=f"folder for {NAME}, or a file that ends in .json")
     add(
-        "--parts", metavar="NAME", nargs="*", choices=PARTS, default=[*PARTS],
-        help=f"only these, in this order: {', '.join(PARTS)}",
+        "--out",
+        metavar="PATH",
+        type=Path,
+        help=f"folder for {CLOCKS}, or a file that ends in .json",
+    )
+    add(
+        "--parts", metavar="NAME", nargs="*", choices=PARTS,
+        default=[name for name in PARTS if name not in ON_REQUEST],
+        help=f"only these, in this order: {', '.join(PARTS)} (all but {', '.join(ON_REQUEST)})",
     )  # fmt: skip
     add("--resume", action="store_true", help="go on: skip the parts that --out holds already")
     add("--seconds", metavar="N", type=float, help="begin no part later than this after the start")
