@@ -1,4 +1,4 @@
-"""What the paper says of the 35B-A3B pairs: Tables 1, 3 and 4, and section 4.2; greedy, on one A100.
+"""What the paper says of the 35B-A3B pairs: Tables 1, 3, 4 and section 4.2; greedy, on one A100.
 
 AL: tokens a round. SR: decode speed over plain decoding's.
 """
