@@ -77,8 +77,10 @@ def test_a_defect_asks_for_a_report_and_shows_its_traceback(command, monkeypatch
 
 
 def test_every_option_of_the_api_has_its_flag():
-    """A sentence names what was typed: each field that can be refused is a flag by that rule."""
-    options = {name for o in get_command(app).commands["generate"].params for name in o.opts}
+    """A sentence names what was typed: each field that can be refused is a flag by that rule. What
+    is kept for the prompts after this one is the server's and the chat's."""
+    commands = (get_command(app).commands[name] for name in ("generate", "serve"))
+    options = {name for command in commands for o in command.params for name in o.opts}
     fields = [field.name for field in dataclasses.fields(SamplingParams)]
     arguments = [*fields, *inspect.signature(Engine.load).parameters]
     named = {flag(name) for name in arguments if name != "progress"}

@@ -204,3 +204,20 @@ def test_text_outside_the_terminal_s_encoding(pair, monkeypatch):
             options = ["--raw", "-n", "12", *flags, *pair("cycle").options]
             assert run(["generate", "x", *options]) == 0
             assert held in raw.getvalue()
+
+
+def test_log_probabilities_are_in_the_document(command, pair):
+    options = ("generate", "x", "--raw", "-n", "9", "--json", *pair("cycle").options)
+    plain, asked = command(*options).json, command(*options, "--logprobs", "2").json
+    assert "logprobs" not in plain
+    assert asked["token_ids"] == plain["token_ids"]
+    assert [entry["token_id"] for entry in asked["logprobs"]] == plain["token_ids"]
+    for entry in asked["logprobs"]:
+        assert entry["top"][0] == [entry["token_id"], entry["logprob"]]
+        assert len(entry["top"]) == 2
+
+
+def test_log_probabilities_need_the_document(command):
+    got = command("generate", "x", "--logprobs", "2")
+    assert (got.code, got.out) == (2, "")
+    assert "--json" in got.err

@@ -16,6 +16,7 @@ from hybridspec.cli.output import note, write, write_json
 from hybridspec.cli.prompt import Question, argument_text, read_prompt
 from hybridspec.cli.report import document, explanation, statistics_line
 from hybridspec.cli.shape import read_bias, read_shape
+from hybridspec.errors import RequestError
 
 if TYPE_CHECKING:
     from hybridspec.core import Generation, SamplingParams
@@ -49,6 +50,7 @@ def generate(
     frequency_penalty: o.FrequencyPenalty = 0.0,
     repetition_penalty: o.RepetitionPenalty = 1.0,
     logit_bias: o.LogitBias = None,
+    logprobs: o.Logprobs = None,
     seed: o.Seed = None,
     stop: o.Stop = None,
     stop_token_id: o.StopTokenId = None,
@@ -71,6 +73,8 @@ def generate(
     Exit codes: 0 done; 2 the input cannot be used; 130 Ctrl-C, with what there was of the answer;
     141 nobody reads standard output any more.
     """
+    if logprobs is not None and not as_json:
+        raise RequestError("--logprobs goes into the document of --json; give both or neither.")
     pair = Pair(model, draft, revision, draft_revision)
     question = Question(read_prompt(prompt, file), chat, thinking, system_prompt)
     stops = tuple(argument_text(text, "--stop") for text in stop or ())
@@ -86,6 +90,7 @@ def generate(
         frequency_penalty=frequency_penalty,
         repetition_penalty=repetition_penalty,
         logit_bias=read_bias(logit_bias or ()),
+        logprobs=logprobs,
         seed=seed,
         stop=stops,
         stop_token_ids=tuple(stop_token_id or ()),

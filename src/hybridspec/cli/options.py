@@ -161,6 +161,15 @@ FrequencyPenalty = Annotated[
         "--frequency-penalty", metavar="X", help="The same, for every time it has them; -2 to 2."
     ),
 ]
+Logprobs = Annotated[
+    int | None,
+    typer.Option(
+        "--logprobs",
+        metavar="K",
+        show_default="none",
+        help="With --json: log-probabilities of every token and of the K most likely, 0 to 20.",
+    ),
+]
 RepetitionPenalty = Annotated[
     float,
     typer.Option(

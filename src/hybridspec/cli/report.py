@@ -44,6 +44,7 @@ def document(
         "text": answer.text,
         "token_ids": list(answer.token_ids),
         "finish_reason": answer.finish_reason,
+        **_logprobs(answer),
         "usage": {
             "prompt_tokens": answer.prompt_tokens,
             "completion_tokens": completion,
@@ -54,6 +55,11 @@ def document(
         "draft": draft,
         "version": __version__,
     }
+
+
+def _logprobs(answer: Generation) -> dict[str, object]:
+    """Of every token, natural logarithms; nothing where nobody asked."""
+    return {"logprobs": [asdict(t) for t in answer.logprobs]} if answer.logprobs else {}
 
 
 def decode_rate(answer: Generation) -> float | None:
