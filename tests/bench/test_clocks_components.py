@@ -73,6 +73,19 @@ def test_parts_and_seams_are_found_and_make_a_round(rows):
         assert row["kept"] == -(-row["w"] // 2)
 
 
+def test_a_card_that_drifts_is_taken_at_its_mean():
+    class Drifting(Made):
+        calls = 0
+
+        def time(self, name):
+            self.calls += 1
+            middle = len(TWICE) + len(LEFT_OUT) + 3  # twice the place of the middle call
+            return super().time(name) + 1e-3 * (2 * self.calls - middle) * (name == WHOLE)
+
+    row = Drifting().row(4, torch.zeros(1, 16, dtype=torch.int64))
+    assert row["parts_ms"]["commit"]["median"] == pytest.approx(MS["commit"](4))
+
+
 def test_what_is_twice_adds_and_what_is_left_out_takes_away(rows):
     made = Made()
     made.begin(4, torch.zeros(16))
