@@ -53,6 +53,42 @@ def test_closing_after_prefill_and_after_rounds(engine, expected, rounds):
     assert_as_new(engine, expected)
 
 
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_ending_soon_from_another_thread_does_not_wait(engine, expected, monkeypatch, rounds):
+    """The thread that iterates ends the answer, with the part or the round that it is in."""
+    name = "stage1" if rounds else "prefill"
+    original, calls = getattr(engine.target, name), []
+
+    def ends(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == max(rounds, 1):
+            other = threading.Thread(target=stream.end_soon)
+            other.start()
+            other.join(30)
+            assert not other.is_alive()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(engine.target, name, ends)
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS, system="static:2")
+    pieces = list(stream)
+    assert len(calls) == max(rounds, 1)
+    assert len(pieces) == rounds + 1
+    assert stream.result().finish_reason == "abort"
+    monkeypatch.undo()
+    assert_as_new(engine, expected)
+
+
+def test_ending_soon_between_two_rounds_runs_no_other(engine, expected):
+    stream = engine.stream(prompt_ids(12, seed=9), PARAMS, system="static:2")
+    first = next(stream)
+    stream.end_soon()
+    assert not stream.finished
+    assert [piece.token_ids for piece in stream] == [()]
+    assert stream.result().token_ids == first.token_ids
+    assert stream.finished
+    assert_as_new(engine, expected)
+
+
 @pytest.mark.parametrize("step", [0, 1])  # prefill, a round
 def test_closing_from_another_thread_waits_for_the_step(engine, expected, monkeypatch, step):
     """The engine's memory is in use until then: it must not be given to the next request."""

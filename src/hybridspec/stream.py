@@ -90,6 +90,8 @@ class Stream:
             raise RequestError("Another thread is in the middle of this stream; iterate it in one.")
         self._owner = threading.get_ident()
         try:
+            if self._closing:
+                return self._end()
             piece = self._round() if self._tokens else self._first()
             if self.finished and check.enabled():
                 self._check()
@@ -112,6 +114,11 @@ class Stream:
             return Piece("", ())
         with self._lock:
             return self._end()
+
+    def end_soon(self) -> None:
+        """Have the thread that iterates end the answer, after the round or the part of the prompt
+        that it is in. From any thread; it does not wait."""
+        self._closing = True
 
     def _ended(self, piece: Piece) -> Piece:
         """The last piece, with the text that was held back."""

@@ -122,11 +122,10 @@ class Answer(Turn):
         self.queue_seconds = 0.0
 
     def cancel(self) -> None:
-        """As of every turn. A prompt that is being read ends at its next part."""
+        """As of every turn. A prompt that is being read ends with the part that is read now."""
         super().cancel()
-        stream = self._stream
-        if stream is not None and not self._begun and not stream.finished:
-            self._loop.run_in_executor(None, stream.close)  # it waits for the part under way
+        if self._stream is not None:
+            self._stream.end_soon()
 
     def run(self, engine: Engine, metrics: Metrics) -> None:
         """Decode it, and tell every piece."""
