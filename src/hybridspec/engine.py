@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -278,19 +278,22 @@ class Engine:
 
     generate = whole(stream)
 
-    def score(self, ids: Prompt, top: int) -> tuple[TokenLogprobs | None, ...]:
+    def score(
+        self, ids: Prompt, top: int, *, wanted: Callable[[], bool] = lambda: True
+    ) -> tuple[TokenLogprobs | None, ...]:
         """Log-probabilities of a prompt's own tokens, each after those before it.
 
         Args:
             ids: token ids; another prompt is encoded first.
             top: how many of the most likely tokens to list at each place, 0 to 20.
+            wanted: asked before each part of the prompt; where it says no, the scores end.
 
         Returns:
             An entry a token; None for the first, which follows nothing.
 
         Raises:
             RequestError: a prompt that cannot be taken or is longer than the context, `top` out of
-                range, or an answer is under way.
+                range, an answer is under way, or it is not wanted any more.
         """
         holds = is_a(top, int) and 0 <= top <= MOST_LOGPROBS
         expect(holds, "top", top, f"an integer from 0 to {MOST_LOGPROBS}")
@@ -303,7 +306,7 @@ class Engine:
         with self._lock:
             self._check_free()
             self._launching.halt()
-            return prompt_logprobs(self.target, self._state.slot(0), tokens, top)
+            return prompt_logprobs(self.target, self._state.slot(0), tokens, top, wanted)
 
     def grammar(self, schema: Mapping[str, Any] | None, *, after: str | None = None) -> Grammar:
         """What an answer must be, for `stream` and `generate`; needs the extra `[grammar]`.

@@ -115,3 +115,13 @@ def test_what_cannot_be_scored(engine):
     with pytest.raises(RequestError, match="in the middle of another answer"):
         engine.score([1, 2], 0)
     stream.close()
+
+
+def test_a_score_that_nobody_wants_any_more_ends_at_the_next_part(engine, monkeypatch):
+    monkeypatch.setattr("hybridspec.runtime.logprobs.prefill_chunk", lambda *_: 4)
+    read, parts = engine.target.read, []
+    monkeypatch.setattr(engine.target, "read", lambda *a: parts.append(1) or read(*a))
+    with pytest.raises(RequestError, match="given up"):
+        engine.score(prompt_ids(40), 1, wanted=lambda: len(parts) < 3)
+    assert len(parts) == 3
+    assert len(engine.score(prompt_ids(9), 1)) == 9

@@ -61,6 +61,17 @@ def test_while_the_prompt_is_read(served, stream):
     assert answered(served) == before
 
 
+def test_while_the_prompt_is_scored(served, engine, monkeypatch):
+    read, parts = engine.target.read, []
+    monkeypatch.setattr(engine.target, "read", lambda *a, **k: parts.append(1) or read(*a, **k))
+    connection = served.send(TEXT, {**READING, "max_tokens": 0, "echo": True, "logprobs": 1})
+    until(lambda: len(parts) > 1)
+    connection.close()
+    until(served.idle)
+    assert len(parts) < 28  # which are all
+    answered(served)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_while_it_waits(served, stream):
     before = answered(served)

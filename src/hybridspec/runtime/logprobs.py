@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from hybridspec.core import TokenLogprobs, prefill_chunk
+from hybridspec.errors import RequestError
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot
 
@@ -35,7 +36,11 @@ def token_logprobs(logits: Tensor, tokens: Sequence[int], top: int) -> tuple[Tok
 
 @torch.inference_mode()
 def prompt_logprobs(
-    target: Target, slot: TargetSlot, ids: Sequence[int], top: int
+    target: Target,
+    slot: TargetSlot,
+    ids: Sequence[int],
+    top: int,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[TokenLogprobs | None, ...]:
     """Of a prompt's own tokens, each after those before it; None for the first.
 
@@ -43,12 +48,18 @@ def prompt_logprobs(
         slot: an empty one, which then holds the prompt but for its last token.
         ids: [T], at least one.
         top: as in `token_logprobs`.
+        wanted: asked before each part of the prompt.
+
+    Raises:
+        RequestError: it is not wanted any more.
     """
     scored: list[TokenLogprobs | None] = [None]
     inputs = torch.tensor(ids[:-1], dtype=torch.long, device=target.device)
     for part in inputs.split(prefill_chunk(target.device, target.dtype)):
         if not len(part):
             break
+        if not wanted():
+            raise RequestError("The scores of the prompt were given up; ask for them again.")
         for rows in target.read(part, slot).split(ROWS):
             following = ids[len(scored) : len(scored) + len(rows)]
             scored += token_logprobs(target.logits(rows), following, top)

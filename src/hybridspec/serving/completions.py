@@ -123,7 +123,9 @@ class Completion:
         if top is None:
             return ()
         if self._scores[0] is not ids:
-            scores = await self._job.call(lambda engine: engine.score(ids, top))
+            scores = await self._job.call(
+                lambda engine, wanted: engine.score(ids, top, wanted=wanted)
+            )
             self._scores = (ids, scores)
         return self._scores[1]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 from hybridspec import __version__
 from hybridspec.core import Generation
-from hybridspec.engine import Engine
 from hybridspec.serving.facts import Facts
 from hybridspec.serving.protocol import Request
-from hybridspec.serving.turns import Answer, Ask, Call, Progress, Turn
+from hybridspec.serving.turns import Answer, Ask, Call, Function, Progress, Turn
 from hybridspec.serving.usage import Usage
 from hybridspec.serving.worker import Worker
 
@@ -64,7 +63,7 @@ class Job:
         self._turns = [self._worker.submit(answer, again=index > 0)]
         return answer
 
-    async def call(self, function: Callable[[Engine], T]) -> T:
+    async def call(self, function: Function[T]) -> T:
         """What a function of the engine gives, when its turn comes."""
         turn = self._worker.submit(Call(self._client, function), again=True)
         self._turns.append(turn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.serving.turns import Progress
@@ -49,7 +50,7 @@ def completion_logprobs(
         offset: where the first token begins in the choice's text.
     """
     texts = [token_text(tokenizer, token) for token in ids]
-    offsets = [offset + sum(map(len, texts[:i])) for i in range(len(texts))]
+    offsets = list(accumulate(map(len, texts), initial=offset))[: len(texts)]
     return {
         "tokens": texts,
         "token_logprobs": [None if e is None else _finite(e.logprob) for e in entries],

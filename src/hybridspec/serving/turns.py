@@ -79,17 +79,21 @@ class Turn(ABC):
             self._loop.call_soon_threadsafe(function, value)
 
 
+Function = Callable[[Engine, Callable[[], bool]], T]
+"""What is to be done with the engine; it is also given what tells whether it is still wanted."""
+
+
 class Call(Turn, Generic[T]):
     """A function of the engine, such as the scores of a prompt; await `result`."""
 
-    def __init__(self, client: str, function: Callable[[Engine], T]) -> None:
+    def __init__(self, client: str, function: Function[T]) -> None:
         super().__init__(client)
         self._function = function
         self.result: asyncio.Future[T] = self._loop.create_future()
 
     def run(self, engine: Engine, metrics: Metrics) -> None:
         """Call it."""
-        self._tell(self._settle, self._function(engine))
+        self._tell(self._settle, self._function(engine, lambda: not self._cancelled))
 
     def fail(self, error: BaseException) -> None:
         """The awaited result raises it."""
