@@ -6,7 +6,8 @@ PYTHON ?= python3
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check
 DATA ?= $(HYBRIDSPEC_DATA)
 # One thread a worker: two workers on two cores would otherwise wait for each other in every product.
-PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest
+# Each begins with a half of the tests, so what a file's tests share is mostly made once.
+PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 
 SANITIZER ?= compute-sanitizer
 
@@ -17,10 +18,10 @@ install-dev:
 	$(PIP) --no-deps dflash==0.1.0  # an oracle; its own pins (datasets, tqdm) are not needed for it
 
 test: install-dev
-	$(PYTEST) -n 2 -m "not full and not gpu"
+	$(PYTEST) -m "not full and not gpu"
 
 test-full: install-dev
-	HYBRIDSPEC_DATA="$(DATA)" $(PYTEST) -n 2 -m full
+	HYBRIDSPEC_DATA="$(DATA)" $(PYTEST) -m full
 
 # Installs nothing: a GPU machine has its own torch.
 test-gpu:

@@ -70,18 +70,26 @@ def test_token_by_token(pair, verifier):
         torch.testing.assert_close(logits[0], expected[i].double(), **CLOSE)
 
 
-@pytest.mark.parametrize("verifier", VERIFY)
-def test_every_partial_commit(pair, verifier):
-    """Verify 16, commit m, verify 4 more: for every m in 1..16, as one run over the kept tokens."""
+@pytest.fixture(scope="module")
+def commits(pair):
+    """Prompt, block, four tokens more, and the logits of all for each number of tokens kept."""
     target, hf = pair
-    prompt, block, more = tokens(target, 19), tokens(target, 16), tokens(target, 4)
-    for m in range(1, 17):
+    prompt, block, more = (tokens(target, count) for count in (19, 16, 4))
+    with torch.no_grad():
+        kept = [torch.cat((prompt, block[:m], more)) for m in range(1, 17)]
+        return prompt, block, more, [hf(ids[None]).logits[0].double() for ids in kept]
+
+
+@pytest.mark.parametrize("verifier", VERIFY)
+def test_every_partial_commit(pair, commits, verifier):
+    """Verify 16, commit m, verify 4 more: for every m in 1..16, as one run over the kept tokens."""
+    target, _ = pair
+    prompt, block, more, expected = commits
+    for m, logits in enumerate(expected, 1):
         slot = new_slot(target)
         target.prefill(prompt, slot)
         first = target.stage1(target.stage0(block, slot, verifier), 16, slot, verifier).logits
         slot.commit(m, verifier)
         second = target.stage1(target.stage0(more, slot, verifier), 4, slot, verifier).logits
-        kept = torch.cat((prompt, block[:m], more))
-        expected = hf(kept[None]).logits[0]
-        torch.testing.assert_close(first[:m], expected[19 : 19 + m].double(), **CLOSE)
-        torch.testing.assert_close(second, expected[19 + m :].double(), **CLOSE)
+        torch.testing.assert_close(first[:m], logits[19 : 19 + m], **CLOSE)
+        torch.testing.assert_close(second, logits[19 + m :], **CLOSE)
