@@ -9,6 +9,7 @@ import typer
 from hybridspec import __version__
 from hybridspec.cli import bench
 from hybridspec.cli.calibrate import calibrate
+from hybridspec.cli.chat import chat
 from hybridspec.cli.doctor import doctor
 from hybridspec.cli.generate import generate
 from hybridspec.cli.once import Once
@@ -45,6 +46,7 @@ def hybridspec(context: typer.Context, version: Version = False) -> None:
 # The verbs. Their modules are imported for every `--help`: what is heavy they import when they run.
 app.command("generate", cls=Once)(generate)
 app.command("serve", cls=Once)(serve)
+app.command("chat", cls=Once)(chat)
 app.command("calibrate", cls=Once)(calibrate)
 app.command("doctor", cls=Once)(doctor)
 app.add_typer(bench.app, name="bench")

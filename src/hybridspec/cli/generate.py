@@ -11,7 +11,7 @@ import typer
 from hybridspec.cli import options as o
 from hybridspec.cli.answer import follow
 from hybridspec.cli.interrupts import INTERRUPTED
-from hybridspec.cli.loading import Pair, import_engine, load_engine
+from hybridspec.cli.loading import Pair, import_engine, load_engine, uncalibrated
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.cli.prompt import Question, argument_text, read_prompt
 from hybridspec.cli.report import document, explanation, statistics_line
@@ -111,18 +111,11 @@ def generate(
     show, caution = _hide if as_json else write, ""
     grammar = None if shape is None else shape.grammar(engine, thinking=bool(thinking))
     answer = _answer(engine, question, params, system, explain, grammar, show)
-    if system is None and engine.drafter is not None and engine.profile is None:
-        caution = _uncalibrated(engine)
+    if system is None:
+        caution = uncalibrated(engine)
     _report(answer, engine, pair, as_json, caution)
     if answer.finish_reason == "abort":
         raise typer.Exit(INTERRUPTED)
-
-
-def _uncalibrated(engine: Engine) -> str:
-    return (
-        f"Note: no calibration profile is loaded, so every round has the fixed length of "
-        f"{engine.default_system}. `hybridspec calibrate` makes a profile of this pair here."
-    )
 
 
 def _params(**values: Any) -> SamplingParams:

@@ -83,6 +83,16 @@ def load_engine(
     )
 
 
+def uncalibrated(engine: Engine) -> str:
+    """What to say where a pair runs by its default system for want of a profile; else nothing."""
+    if engine.drafter is None or engine.profile is not None:
+        return ""
+    return (
+        f"Note: no calibration profile is loaded, so every round has the fixed length of "
+        f"{engine.default_system}. `hybridspec calibrate` makes a profile of this pair here."
+    )
+
+
 def _check_system(
     system: str, target: Path, drafter: Path | None, device: str, dtype: str, named: Path | None
 ) -> None:

@@ -117,6 +117,16 @@ Launcher = Annotated[
         "of rounds is one launch; auto takes loop where it can. The answer is the same.",
     ),
 ]
+PrefixMemory = Annotated[
+    int,
+    typer.Option(
+        "--prefix-memory",
+        metavar="MIB",
+        min=0,
+        help="MiB of states kept on the model's device, so that the next turn of a conversation "
+        "runs only what is new; 0 keeps none.",
+    ),
+]
 System = Annotated[
     str | None,
     typer.Option(

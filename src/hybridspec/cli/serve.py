@@ -105,16 +105,6 @@ MaxWaiting = Annotated[
     int,
     typer.Option("--max-waiting", metavar="N", help="Most requests in the line; 503 beyond."),
 ]
-PrefixMemory = Annotated[
-    int,
-    typer.Option(
-        "--prefix-memory",
-        metavar="MIB",
-        min=0,
-        help="MiB of states kept on the model's device, so that the next turn of a conversation "
-        "runs only what is new; 0 keeps none.",
-    ),
-]
 MaxBody = Annotated[
     int, typer.Option("--max-body", metavar="MIB", min=1, help="Most MiB of a request; 413 beyond.")
 ]
@@ -171,7 +161,7 @@ def serve(
     kernels: o.Kernels = True,
     launcher: o.Launcher = "auto",
     system: o.System = None,
-    prefix_memory: PrefixMemory = 1024,
+    prefix_memory: o.PrefixMemory = 1024,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     served_model_name: ServedName = None,
