@@ -36,6 +36,7 @@ def test_sglang_s_tokens_are_those_of_our_traces():
         (50.0, True, "U = 50.0, ours 50.0: equal within 3%"),
         (51.0, True, "equal within"),
         (48.0, False, "U = 48.0, ours 50.0, +4.2%: NOT equal"),
+        (55.0, False, "-9.1%: NOT equal"),
         (None, None, "were not counted"),
     ],
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
-from hybridspec.bench.scripted.ledger import Ledger
+from hybridspec.bench.scripted.ledger import Ledger, main
+from hybridspec.bench.scripted.report.files import MEMORY
 from hybridspec.bench.scripted.shapes import SHAPES
 from hybridspec.model.gdn import VERIFY
 from hybridspec.runtime.state import TargetState
@@ -68,3 +72,11 @@ def test_nothing_but_the_device_differs_from_what_is_allocated():
     drafter = meta.bytes(tokens, "per-token") - made.nbytes
     assert drafter == meta.bytes(tokens) - TargetState(shape.target, tokens, joint=True).nbytes
     assert 69e9 < Ledger(SHAPES["35b"], torch.bfloat16, joint=True).weights < 71e9
+
+
+def test_the_committed_ledger_is_this_one(ledger, tmp_path):
+    assert main(["--out", str(tmp_path)]) == 0
+    made = json.loads((tmp_path / MEMORY).read_text())
+    assert made == ledger.document()
+    committed = Path(__file__).parents[2] / "benchmarks" / "h200" / MEMORY
+    assert json.loads(committed.read_text()) == made

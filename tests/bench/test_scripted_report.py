@@ -19,7 +19,7 @@ from hybridspec.bench.scripted.report.compared import (
     verifiers,
 )
 from hybridspec.bench.scripted.report.document import about, report, tables
-from hybridspec.bench.scripted.report.files import BEGIN, END, read
+from hybridspec.bench.scripted.report.files import BEGIN, END, Measured, read
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
@@ -104,15 +104,15 @@ def test_a_name_is_lengths_and_a_verifier(system, found):
 
 def test_verifiers_stand_beside_each_other_from_several_runs():
     first = document(length16=(5.0, 6.3, 16.0), **{"static:4": (3.0, 4.0, 4.0)})
-    second = document(**{"static:4:block": (3.0, 3.9, 4.0), "static:4:replay": (3.0, 5.0, 4.0)})
+    second = document(**{"static:4:block": (3.0, 3.7, 4.0), "static:4:replay": (3.0, 5.0, 4.0)})
     made = verifiers([first, second])
     assert made is not None
     found = {row[0]: row[1:] for row in made.rows}
     assert found["static:16"] == ("loop", "6.300 (794)", "-", "6.000 (833)", "-", "+5.0%")
     assert found["static:4"][1:] == (
-        "4.000 (750)", "3.900 (769)", "-", "5.000 (600)", "+2.6%",
+        "4.000 (750)", "3.700 (811)", "-", "5.000 (600)", "+8.1%",
     )  # fmt: skip
-    assert exact_slower([first, second]) == pytest.approx(0.05)
+    assert exact_slower([first, second]) == pytest.approx(4 / 3.7 - 1)
     assert exact_slower([first]) == pytest.approx(0.05)
     assert exact_slower([document()]) is None
     assert verifiers([document()]) is None
@@ -146,11 +146,11 @@ def test_sglang_s_rounds_and_tokens():
 
 def test_goals_say_whether_they_were_reached():
     found = rows(goals([against()]))
-    assert found["ar step, ms"] == ("2", "at most 2", "2.2", "yes")
-    assert found["SGLang's AR step over ours"][0] == "2 (ar)"
+    assert found["ar step, ms"] == ("2.000", "at most 2", "2.2", "yes")
+    assert found["SGLang's AR step over ours"][0] == "2.000 (ar)"
     tokens = found["hybridspec's tokens/s over SGLang DFLASH-16's"]
-    assert tokens == ("2.25 (least 2.25)", "at least 2.3", "2", "the gate")
-    assert found["SGLang's DFLASH-16 round over ours at w = 16"][0] == "1.67 (dflash)"
+    assert tokens == ("2.250 (least 2.25)", "at least 2.3", "2", "the gate")
+    assert found["SGLang's DFLASH-16 round over ours at w = 16"][0] == "1.667 (dflash)"
     assert found["SGLang's DFLASH-16 round over ours at w = 16"][-1] == "no"
     assert found["exact's time over the fastest other's, fixed lengths"][::3] == (
         "not measured", "",
@@ -177,29 +177,45 @@ def test_times_by_length():
     assert passes(None) is None
 
 
-def test_memory_is_there_where_the_document_has_it():
-    assert buffers(document()) is None
-    assert cacheable(document()) is None
+def test_memory_is_a_run_s_own_or_that_beside_it():
+    assert buffers(None) is None
+    assert cacheable(None) is None
     parts_of = {"columns": 10, "factors": 20, "states": 2_000_000, "ring": 0, "sum": 2_000_030}
     row = {"memory": "80 GiB", "bytes": 9, "room": 5 * 10**9, "exact": 3000, "per-token": 2000}
     ledger = {
         "weights": 7 * 10**9, "per_token": 2000, "cacheable": [row],
         "verification": {"per-token": parts_of},
     }  # fmt: skip
-    found = document() | {"memory": {"ledger": ledger}}
-    assert rows(buffers(found))["per-token"] == ("0.00", "0.00", "2.00", "0.00", "2.00")
-    made = cacheable(found)
+    assert rows(buffers(ledger))["per-token"] == ("0.00", "0.00", "2.00", "0.00", "2.00")
+    made = cacheable(ledger)
     assert rows(made)["80 GiB"] == ("5.00", "3,000", "2,000", "+50.0%")
     assert made is not None
     assert "the room of 1,000 tokens" in made.note
+    own = document() | {"memory": {"ledger": ledger}}
+    for measured in (Measured([own]), Measured([document()], memory=ledger)):
+        assert [*tables(measured)][-1] == made
 
 
 def test_a_report_says_on_what_it_was_measured():
     said = about(document())
     assert said.startswith("G, torch 2.11; commit 012345678, 2026-11-30. Launcher loop; 2 answers")
     assert "outside 0.45 to 0.55" in said
-    assert len([*tables([against()], None)]) == 7
-    assert report([document()]).startswith(said)
+    assert len([*tables(Measured([against()]))]) == 7
+    assert report(Measured([document()])).startswith(said)
+
+
+def test_clocks_of_rounds_are_tables_and_a_goal():
+    row = {
+        "launcher": "loop", "system": "ar", "gap_us": 4.0, "gap_us_95": 5.0, "gap_us_most": 30.0,
+        "round_us": 2000.0, "share": 0.002, "idle": 0.003, "ms": 2.0, "ms_stamped": 2.1,
+    }  # fmt: skip
+    others = [row | {"system": "dflash", "share": 0.005}, row | {"launcher": "host", "share": 0.3}]
+    clocks = {"parts": {"gaps": {"stamp_us": 1.4, "tick_ns": 32, "rows": [row, *others]}}}
+    made = [*tables(Measured([document()], clocks=clocks))]
+    assert "Gaps between rounds" in [table.title for table in made]
+    goal = "gaps between rounds, part of a round"
+    assert rows(made[0])[goal] == ("0.005 (dflash)", "at most 0.02", "-", "yes")
+    assert rows(goals([document()]))[goal][0] == "not measured"
 
 
 def written(folder: Path, **documents: dict) -> Path:
@@ -223,7 +239,7 @@ def test_a_folder_s_other_runs_are_compared_and_a_page_is_filled_between_its_mar
     assert "old" not in found
     page.write_text("no marks\n")
     assert main([str(folder / "scripted.json"), "--out", str(page)]) == 0
-    assert page.read_text() == report([document()]) + "\n"
+    assert page.read_text() == report(Measured([document()])) + "\n"
 
 
 def test_what_is_no_scripted_run_is_refused_with_a_sentence(tmp_path, capsys):
@@ -246,7 +262,7 @@ def test_what_is_no_scripted_run_is_refused_with_a_sentence(tmp_path, capsys):
 
 def test_the_committed_tables_are_those_of_the_committed_figures():
     page = (H200 / "README.md").read_text(encoding="utf-8")
-    assert page.partition(BEGIN + "\n")[2].partition("\n" + END)[0] == report(*read([H200])), (
+    assert page.partition(BEGIN + "\n")[2].partition("\n" + END)[0] == report(read([H200])), (
         "run `python -m hybridspec.bench.scripted.report benchmarks/h200 --out "
         "benchmarks/h200/README.md`"
     )

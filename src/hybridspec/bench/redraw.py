@@ -1,4 +1,5 @@
-"""Pictures of what is on disk: results of `bench speed` and `bench profile`, and calibrations."""
+"""Pictures of what is on disk: results of `bench speed`, `bench profile` and `bench scripted`, and
+calibrations."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from hybridspec.bench.files import (
     RESULTS,
     SCHEMA,
 )
+from hybridspec.bench.scripted import verb
 from hybridspec.errors import RequestError
 
 CALIBRATION = "hybridspec.profile/"  # its schemas begin so; the reader of profiles knows which
@@ -25,8 +27,8 @@ DAMAGE = (
 )  # fmt: skip
 EXPECTED = (
     f"Expected a folder with {RESULTS} of `hybridspec bench speed`, {COMPONENTS} of `hybridspec "
-    f"bench profile` or {CLOCKS} of the scripted rounds' clocks, or the file of a calibration "
-    "profile."
+    f"bench profile`, {verb.NAME} of `hybridspec bench scripted` or {CLOCKS} of the clocks of its "
+    "rounds, or the file of a calibration profile."
 )
 
 
@@ -34,20 +36,24 @@ def redraw(path: Path) -> list[Path]:
     """Draw all that `path` holds, beside it. Returns and raises as `plot.draw`.
 
     Args:
-        path: a folder that `bench speed --out` or `bench profile --out` filled, a file of theirs,
-            or a calibration profile.
+        path: a folder that `bench speed`, `bench profile` or `bench scripted` filled, a file of
+            theirs, or a calibration profile.
 
     Raises:
         RequestError: none of these. ProfileError: a calibration profile that is damaged.
     """
     plot.check_matplotlib()
-    return [picture for file in _files(path) for picture in _draw(file)]
+    drawn = [picture for file in _files(path) for picture in _draw(file)]
+    if not drawn:
+        raise _foreign(path, "it has no measurements")
+    return drawn
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = [path / name for name in (RESULTS, COMPONENTS, CLOCKS) if (path / name).is_file()]
+    names = (RESULTS, COMPONENTS, verb.NAME, CLOCKS)
+    found = [path / name for name in names if (path / name).is_file()]
     if not found:
         what = "holds no finished results that can be drawn (verify and quality have no pictures)"
         raise RequestError(
@@ -63,17 +69,15 @@ def _draw(path: Path) -> list[Path]:
         return _draw_calibration(path)
     known = {
         SCHEMA: plot.draw, COMPONENTS_SCHEMA: plot.draw_components, CLOCKS_SCHEMA: plot.draw_round,
+        verb.SCHEMA: plot.draw_scripted,
     }  # fmt: skip
     draw = known.get(str(schema))
     if draw is None:
         raise _foreign(path, f"its schema is {str(schema)[:80]!r}")
     try:
-        drawn = draw(document, path.parent)
+        return draw(document, path.parent)
     except DAMAGE as error:
         raise _foreign(path, f"{type(error).__name__}: {error}") from None
-    if not drawn:
-        raise _foreign(path, "it has no measurements")
-    return drawn
 
 
 def _draw_calibration(path: Path) -> list[Path]:

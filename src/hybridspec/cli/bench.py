@@ -77,7 +77,7 @@ def plot(
         Path,
         typer.Argument(
             metavar="PATH",
-            help="Folder of `bench speed` or `bench profile`, or a calibration profile.",
+            help="Folder of `bench speed`, `profile` or `scripted`, or a calibration profile.",
         ),
     ],
 ) -> None:

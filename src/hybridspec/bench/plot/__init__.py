@@ -1,5 +1,5 @@
 """Pictures of the results: speed-up by category and by w, acceptance, the cost of a round by w; of
-a profile by verification length; and of a calibration.
+a profile by verification length; of scripted runs; and of a calibration.
 
 matplotlib is an extra: `pip install hybridspec[plot]`. Every picture shows all systems that have
 what it shows, names those that have not, and says on which machine it was measured.
@@ -85,6 +85,26 @@ def draw_round(document: dict[str, Any], out: Path) -> list[Path]:
     from hybridspec.bench.plot import round_components
 
     return _drawn({out / "round_components": partial(round_components.draw, document)})
+
+
+def draw_scripted(document: dict[str, Any], out: Path) -> list[Path]:
+    """Draw `scripted_speedup`, `scripted_rounds` and `scripted_tokens` of scripted runs into `out`.
+
+    Args:
+        document: as `bench scripted` writes it.
+        out: an existing folder.
+
+    Returns and raises as `draw`.
+    """
+    check_matplotlib()
+    from hybridspec.bench.plot import scripted
+
+    pictures = {
+        "scripted_speedup": scripted.speedup,
+        "scripted_rounds": scripted.round_time,
+        "scripted_tokens": scripted.tokens,
+    }
+    return _drawn({out / name: partial(picture, document) for name, picture in pictures.items()})
 
 
 def draw_calibration(profile: Profile, stem: Path) -> list[Path]:

@@ -1,16 +1,26 @@
 """What memory is for: buffers of each verifier, and how many tokens the rest can hold (D.4).
 
-Reckoned from the very classes that allocate, on the meta device: no byte is touched.
+    python -m hybridspec.bench.scripted.ledger --out benchmarks/h200
+
+Reckoned from the very classes that allocate, on the meta device: no byte is touched, so no GPU is
+needed. Every scripted run has it in its document too.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from hybridspec.bench.command import ending
+from hybridspec.bench.files import write_atomically
 from hybridspec.bench.scripted.paper import POOL
-from hybridspec.bench.scripted.shapes import Shape
+from hybridspec.bench.scripted.report.files import MEMORY
+from hybridspec.bench.scripted.shapes import SHAPES, Shape
+from hybridspec.cli.output import write_json
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.gdn import VERIFY
 from hybridspec.model.target import Target
@@ -90,3 +100,27 @@ class Ledger:
         elif verifier == "replay":
             state.verifiers.ring()
         return state
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The 35B shape's in bf16, printed or written; 0, or 2 after an error."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hybridspec.bench.scripted.ledger", description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="DIR", type=Path, help=f"folder for {MEMORY}")
+    out: Path | None = parser.parse_args(arguments).out
+
+    def run() -> int:
+        text = json.dumps(Ledger(SHAPES["35b"], torch.bfloat16, joint=True).document(), indent=1)
+        if out is None:
+            write_json(text + "\n")
+        else:
+            write_atomically(out / MEMORY, text + "\n")
+        return 0
+
+    return ending(run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -5,6 +5,9 @@ AL: tokens a round. SR: decode speed over plain decoding's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from statistics import fmean
+
 CATEGORIES = ("coding", "math", "reasoning", "rag", "summarization", "writing", "roleplay")
 PAIRS = ("qwen3.6", "qwen3.5")  # the first is the default
 CORRELATED = (0.45, 0.55)  # of layer 0's new experts with later ones' in real pairs (appendix D.1)
@@ -51,6 +54,21 @@ DFLASH_AL: dict[str, dict[str, float]] = {
     pair: {category: rows["dflash"][category][0] for category in CATEGORIES}
     for pair, rows in TABLE_1.items()
 }
+
+
+def published(pair: str, system: str, categories: Iterable[str]) -> dict[str, Cell]:
+    """A row of Table 1 with these categories alone and their mean; empty if it is not there. Of all
+    seven the mean is the published one."""
+    row = TABLE_1[pair].get(system)
+    if row is None:
+        return {}
+    cells = {category: row[category] for category in categories}
+    if len(cells) == len(CATEGORIES):
+        return cells | {"mean": row["mean"]}
+    lengths, speeds = zip(*cells.values(), strict=True)
+    return cells | {"mean": (fmean(lengths), fmean(speeds))}
+
+
 # Table 3, of Qwen3.6 alone: mean w, AL, SR, gain of what stands in for a component.
 TABLE_3: dict[str, tuple[float, float, float, float]] = {
     "static": (7, 3.99, 1.54, 1.19),

@@ -27,9 +27,9 @@ def run(given: argparse.Namespace) -> int:
     Raises:
         RequestError: documents or a page that cannot be read.
     """
-    read_ones = read(given.paths)
+    measured = read(given.paths)
     try:
-        text = report(*read_ones)
+        text = report(measured)
     except DAMAGE as error:
         raise RequestError(
             f"{given.paths[0]} or a document beside it lacks what the tables are made of "

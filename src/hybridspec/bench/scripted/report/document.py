@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hybridspec.bench import markdown
+from hybridspec.bench.scripted.clocks.tables import TABLES
 from hybridspec.bench.scripted.paper import CORRELATED
 from hybridspec.bench.scripted.report.compared import launchers, verifiers
-from hybridspec.bench.scripted.report.files import Document
+from hybridspec.bench.scripted.report.files import Document, Measured
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
@@ -16,20 +17,28 @@ from hybridspec.bench.scripted.report.times import lengths, passes
 from hybridspec.bench.tables import Table
 
 
-def report(documents: Sequence[Document], kernels: Document | None = None) -> str:
-    """Markdown. documents: of runs, the main one first; kernels: of the kernels' bench."""
-    return "\n\n".join([about(documents[0]), *map(markdown.table, tables(documents, kernels))])
+def report(measured: Measured) -> str:
+    """Markdown."""
+    return "\n\n".join([about(measured.runs[0]), *map(markdown.table, tables(measured))])
 
 
-def tables(documents: Sequence[Document], kernels: Document | None) -> Iterator[Table]:
+def tables(measured: Measured) -> Iterator[Table]:
     """Those that have something to say."""
-    first = documents[0]
+    runs, kernels, clocks, memory = measured
+    first = runs[0]
+    ledger = first["memory"].get("ledger", memory)
     made = (
-        goals(documents), main_table(first), rounds(first), components(first), peer_rounds(first),
-        peer_tokens(first), verifiers(documents), launchers(documents), lengths(first),
-        passes(kernels), buffers(first), cacheable(first),
+        goals(runs, clocks), main_table(first), rounds(first), components(first),
+        peer_rounds(first), peer_tokens(first), verifiers(runs), launchers(runs), *clocked(clocks),
+        lengths(first), passes(kernels), buffers(ledger), cacheable(ledger),
     )  # fmt: skip
     yield from (table for table in made if table is not None)
+
+
+def clocked(clocks: Document | None) -> Iterator[Table]:
+    """What the clocks of rounds have found."""
+    parts = (clocks or {}).get("parts", {})
+    yield from (made(parts[name]) for name, made in TABLES.items() if name in parts)
 
 
 def about(document: Document) -> str:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridspec.bench.scripted.verb import NAME, SCHEMA
 from hybridspec.errors import RequestError
 
 BEGIN, END = f"<!-- {NAME}: begin -->", f"<!-- {NAME}: end -->"
-KERNELS = "kernels.json"
+KERNELS, CLOCKS, MEMORY = "kernels.json", "clocks.json", "memory.json"
 SAME = ("shape", "pair", "routing", "context")  # of runs that are compared
 Document = dict[str, Any]
 
 
-def read(paths: Sequence[Path]) -> tuple[list[Document], Document | None]:
-    """Documents, the main one first; and what the kernels' bench left in the same folder, if one is
-    given.
+class Measured(NamedTuple):
+    """runs: documents of scripted runs, the main one first. kernels, clocks: of the kernels' bench
+    and of the clocks of rounds. memory: a ledger, for runs that have none."""
+
+    runs: Sequence[Document]
+    kernels: Document | None = None
+    clocks: Document | None = None
+    memory: Document | None = None
+
+
+def read(paths: Sequence[Path]) -> Measured:
+    """Documents, with what other benches left in the same folder, if one is given.
 
     Raises:
         RequestError: a file that is not of a scripted run or cannot be compared, or a folder
             without one.
     """
     files = [file for path in paths for file in (_listed(path) if path.is_dir() else [path])]
-    kernels = [path / KERNELS for path in paths if (path / KERNELS).is_file()]
     documents = [_document(file) for file in files]
     for file, other in zip(files, documents, strict=True):
         for name in SAME:
@@ -34,7 +42,13 @@ def read(paths: Sequence[Path]) -> tuple[list[Document], Document | None]:
                     f"{file} cannot stand beside {files[0]}: they have another {name}. Report them "
                     "each for itself."
                 )
-    return documents, _json(kernels[0]) if kernels else None
+    return Measured(documents, *(_beside(paths, name) for name in (KERNELS, CLOCKS, MEMORY)))
+
+
+def _beside(folders: Sequence[Path], name: str) -> Document | None:
+    """The first document of that name."""
+    found = [folder / name for folder in folders if (folder / name).is_file()]
+    return _json(found[0]) if found else None
 
 
 def _listed(folder: Path) -> list[Path]:

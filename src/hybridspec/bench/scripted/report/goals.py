@@ -30,7 +30,7 @@ class Goal:
         """As the table has it."""
         (found, more), sense = self.found(documents), "at most" if self.most else "at least"
         gate = MISSING if self.gate == self.wanted else f"{self.gate:g}"
-        said = "not measured" if found is None else f"{found:.3g}{more}"
+        said = "not measured" if found is None else f"{found:.3f}{more}"
         return self.what, said, f"{sense} {self.wanted:g}", gate, self._reached(found)
 
     def _reached(self, found: float | None) -> str:
@@ -42,12 +42,13 @@ class Goal:
         return "yes" if wanted else "the gate" if gate else "no"
 
 
-def goals(documents: Sequence[Document]) -> Table | None:
+def goals(documents: Sequence[Document], clocks: Document | None = None) -> Table | None:
     """What was wanted and found; None but for skewed routing on a GPU."""
     first = documents[0]
     if "gpu" not in first["machine"] or first["routing"] != "skewed":
         return None
-    rows = tuple(goal.row(documents) for goal in GOALS)
+    share = Goal("gaps between rounds, part of a round", 0.02, 0.02, _gaps(clocks), most=True)
+    rows = tuple(goal.row(documents) for goal in (*GOALS, share))
     return Table("What was wanted", ("figure", "found", "wanted", "gate", "reached"), rows)
 
 
@@ -60,6 +61,20 @@ def _mean(system: str, key: str, over: str | None = None) -> Callable[[Sequence[
             return None, ""
         other = 1.0 if over is None else systems[over]["mean"][key]
         return systems[system]["mean"][key] / other, ""
+
+    return found
+
+
+def _gaps(clocks: Document | None) -> Callable[[Sequence[Document]], Found]:
+    """The worst share of a system under the launcher of the main run."""
+    rows = (clocks or {}).get("parts", {}).get("gaps", {}).get("rows", [])
+
+    def found(documents: Sequence[Document]) -> Found:
+        led = [row for row in rows if row["launcher"] == documents[0]["executor"]]
+        if not led:
+            return None, ""
+        worst = max(led, key=lambda row: row["share"])
+        return worst["share"], f" ({worst['system']})"
 
     return found
 

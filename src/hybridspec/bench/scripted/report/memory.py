@@ -8,9 +8,8 @@ from hybridspec.bench.tables import Table
 MB, GB = 1e6, 1e9
 
 
-def buffers(document: Document) -> Table | None:
-    """Of each verifier; None in a document without it."""
-    ledger = document["memory"].get("ledger")
+def buffers(ledger: Document | None) -> Table | None:
+    """Of each verifier."""
     if ledger is None:
         return None
     rows = tuple(
@@ -26,9 +25,8 @@ def buffers(document: Document) -> Table | None:
     return Table("Buffers of a verification, MB", header, rows, note)
 
 
-def cacheable(document: Document) -> Table | None:
+def cacheable(ledger: Document | None) -> Table | None:
     """Tokens that fit with and without states a token."""
-    ledger = document["memory"].get("ledger")
     if ledger is None:
         return None
     rows = tuple(

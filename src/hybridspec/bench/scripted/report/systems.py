@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import fmean
-from typing import Any
-
 from hybridspec.bench.options import ABLATION, WHOLE
-from hybridspec.bench.scripted.paper import ROUNDS, TABLE_1, TABLE_3, Cell
+from hybridspec.bench.scripted.paper import ROUNDS, TABLE_3, Cell, published
 from hybridspec.bench.scripted.report.files import Document
 from hybridspec.bench.tables import MISSING, Table
 
-Figures = Mapping[str, Any]
 PAPER = "in the paper"
 
 
 def main_table(document: Document) -> Table:
     """Table 1: AL and SR of every system in every category; the paper's below each."""
-    systems, published = document["systems"], TABLE_1[document["pair"]]
+    systems = document["systems"]
     categories = [*systems["ar"]["categories"]]
     rows: list[tuple[str, ...]] = []
     for name, body in systems.items():
         each = (*body["categories"].values(), body["mean"])
         rows.append((name, *(_cell((f["acceptance_length"], f["speedup"])) for f in each)))
-        if name in published:
-            rows.append((PAPER, *_published(published[name], categories)))
+        if paper := published(document["pair"], name, categories):
+            rows.append((PAPER, *map(_cell, paper.values())))
     note = (
         "AL: tokens a round. SR: speed over that of ar. Avg.: mean over the categories here. The "
         f"paper's rows are its Table 1 for {document['pair']}, measured with SGLang on one A100."
@@ -35,11 +30,11 @@ def main_table(document: Document) -> Table:
 
 def rounds(document: Document) -> Table:
     """Tokens a second, then what a round was."""
-    systems, published = document["systems"], ROUNDS[document["pair"]]
+    systems, known = document["systems"], ROUNDS[document["pair"]]
     dflash = systems.get("dflash")
     rows = []
     for name, body in systems.items():
-        m, paper = body["mean"], published.get(name)
+        m, paper = body["mean"], known.get(name)
         least = min(f["speedup"] for f in body["categories"].values())
         over = f"{m['speedup'] / dflash['mean']['speedup']:.2f}" if dflash else MISSING
         theirs = f"{paper[0]:g}, {paper[1]:.1f}" if paper else MISSING
@@ -87,14 +82,6 @@ def _component(
         ABLATION[name], name, f"{m['mean_w']:.1f}", f"{m['acceptance_length']:.2f}",
         f"{m['speedup']:.2f}", gain, *theirs,
     )  # fmt: skip
-
-
-def _published(row: Mapping[str, Cell], categories: list[str]) -> list[str]:
-    """Cells of these categories, and their mean: the published one where all are there."""
-    cells = [row[c] for c in categories]
-    whole = len(cells) == len(row) - 1
-    mean = row["mean"] if whole else (fmean(al for al, _ in cells), fmean(sr for _, sr in cells))
-    return [*map(_cell, cells), _cell(mean)]
 
 
 def _cell(pair: Cell) -> str:
