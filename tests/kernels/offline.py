@@ -3,7 +3,7 @@
 Run as a program, in a process of its own where nothing is interpreted, with one of these words: a
 line of JSON for each launch and architecture, with what ptxas says of registers, spills and shared
 memory.
-- `some`: every kernel once for every kind of code, the launches of the 35B for 9.0.
+- `some`: every kernel once for every kind of code, the 35B's launches for 9.0.
 - `all`: every launch for every architecture.
 - `unused`: likewise what nothing takes by default.
 - `control`: a launch that must spill.
@@ -140,12 +140,13 @@ def planned(word: str) -> Iterator[tuple[str, Launch, tuple[int, ...]]]:
     """Launches and the architectures to compile each for."""
     seen = set()
     for name, launch in different(word):
-        key = (launch.kernel, bool(launch.options.get("launch_pdl")))
+        early = bool(launch.options.get("launch_pdl"))
+        key = (launch.kernel, early)
         if word in ("all", "unused"):
             yield name, launch, ARCHITECTURES
         elif key not in seen and word == "some":
             yield name, launch, KINDS
-        elif not other(name):
+        elif not (other(name) or early):
             yield name, launch, (90,)
         seen.add(key)
 

@@ -99,7 +99,7 @@ def test_the_cases_differ_from_one_another(engine):
     assert len(set(answers)) == len(answers)
 
 
-@pytest.mark.parametrize("steered", ["presence", "all"])
+@pytest.mark.parametrize("steered", [pytest.param("presence", marks=pytest.mark.full), "all"])
 @pytest.mark.parametrize("sampling", SAMPLING)
 @pytest.mark.parametrize("plan", [(), (0, 3, RIGHT, 1, 7, 2, RIGHT)], ids=["random", "mixed"])
 def test_every_system_gives_the_tokens_of_ar(engine, plan, sampling, steered):

@@ -73,7 +73,7 @@ FORMED = st.lists(
 TEXTS = st.lists(st.one_of(PARTS, FORMED), max_size=14).map("".join)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(TEXTS, st.lists(st.integers(0, 400), max_size=8))
 def test_any_cut_gives_what_one_push_gives(text, places):
     whole = parsed(CoderParser, [text])
@@ -81,7 +81,7 @@ def test_any_cut_gives_what_one_push_gives(text, places):
     assert parsed(CoderParser, list(text)) == whole
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(TEXTS)
 def test_arguments_are_json_unless_the_answer_ends_within_them(text):
     (_, calls), unfinished = parsed(CoderParser, [text])
