@@ -3,6 +3,7 @@ from __future__ import annotations
 from openai.types import Model
 
 import hybridspec
+from hybridspec.text.chat import ChatTemplate
 
 
 def test_models_and_their_names(make_client):
@@ -51,6 +52,15 @@ def test_a_conversation_has_the_tokens_of_its_chat(client, engine):
     assert count < len(asked)
 
 
+def test_clients_can_render_by_themselves(client, engine):
+    document = client.get("/tokenizer_info").json()
+    assert document["eos_token"] == "<|im_end|>"
+    assert document["bos_token"] is None
+    messages = [{"role": "user", "content": "Hello"}]
+    rendered = ChatTemplate(document["chat_template"], {}).render(messages, enable_thinking=False)
+    assert engine.encode(rendered) == engine.encode(messages)
+
+
 def test_the_schema_names_every_route(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {
@@ -60,6 +70,7 @@ def test_the_schema_names_every_route(client):
         "/v1/models/{name}",
         "/tokenize",
         "/detokenize",
+        "/tokenizer_info",
         "/health",
         "/metrics",
         "/version",

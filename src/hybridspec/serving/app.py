@@ -31,7 +31,7 @@ from hybridspec.serving.protocol import (
 from hybridspec.serving.protocol import Request as Asked
 from hybridspec.serving.settings import Settings
 from hybridspec.serving.sse import CLOSED, EventStream, unless_gone
-from hybridspec.serving.tokenizing import detokenize, tokenize
+from hybridspec.serving.tokenizing import detokenize, tokenize, tokenizer_info
 from hybridspec.serving.worker import Worker
 
 ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"description": "An error in OpenAI's shape."}}
@@ -128,6 +128,11 @@ def _add_tokens(app: FastAPI, worker: Worker, settings: Settings) -> None:
         """The text of token ids."""
         check_model(body.model, settings)
         return detokenize(worker.engine, body)
+
+    @app.get("/tokenizer_info", responses=ERRORS)
+    def info() -> dict[str, Any]:
+        """Special tokens and the chat template."""
+        return tokenizer_info(worker.engine)
 
 
 def _check(body: Asked, settings: Settings) -> None:

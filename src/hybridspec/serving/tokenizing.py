@@ -1,4 +1,4 @@
-"""POST /tokenize and /detokenize: text to ids and back."""
+"""/tokenize, /detokenize, /tokenizer_info: text to ids and back, and what clients need for it."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def detokenize(engine: Engine, request: DetokenizeRequest) -> dict[str, Any]:
         said = f"tokens holds {wrong}; expected ids from 0 to {most - 1}."
         raise ApiError(400, said, param="tokens", code="invalid_value")
     return {"prompt": tokenizer_of(engine).decode(request.tokens, skip_special_tokens=False)}
+
+
+def tokenizer_info(engine: Engine) -> dict[str, Any]:
+    """Special tokens by their names and the chat template, for clients that render by themselves.
+
+    Raises:
+        ApiError: there is no tokenizer.
+    """
+    tokenizer = tokenizer_of(engine)
+    missing = dict.fromkeys(("bos_token", "eos_token", "pad_token"))
+    return {
+        **missing,
+        **tokenizer.specials,
+        "chat_template": tokenizer.template,
+        "model_max_length": engine.max_context,
+    }

@@ -28,6 +28,7 @@ class Tokenizer:
     Attributes:
         eos_token_id: the id of `eos_token` in `tokenizer_config.json`; None where it names none.
         vocab_size: the number of tokens, added ones included; the model may have more rows.
+        specials, template: as they were given; no specials are an empty mapping.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Tokenizer:
         self._backend.no_truncation()
         self._backend.no_padding()
         specials = specials or {}
+        self.specials, self.template = specials, template
         self._mark_special(specials)
         added = backend.get_added_tokens_decoder()
         self._special = {token.content for token in added.values() if token.special}
