@@ -21,6 +21,7 @@ from hybridspec.serving.guards import BodyLimit, Guard, host_check, key_check
 from hybridspec.serving.info import check_model, info_routes
 from hybridspec.serving.jobs import Job
 from hybridspec.serving.metrics import Metrics
+from hybridspec.serving.page import page_route
 from hybridspec.serving.prompts import tokenizer_of
 from hybridspec.serving.protocol import (
     ChatRequest,
@@ -52,6 +53,7 @@ def create_app(engine: Engine | Callable[[], Engine], settings: Settings | None 
     app.state.worker, app.state.settings = worker, settings
     errors.add_handlers(app)
     app.include_router(info_routes(worker, metrics, settings), responses=ERRORS)
+    app.include_router(page_route())
     _add_completions(app, worker, settings)
     _add_tokens(app, worker, settings)
     _add_guards(app, settings)
