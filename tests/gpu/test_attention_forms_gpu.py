@@ -17,8 +17,7 @@ from hybridspec.model.layers import Rope
 
 pytestmark = pytest.mark.gpu
 ROWS, LAYERS = 9000, 4
-NEW = [Form.APART, Form.FOLDED]
-ONE_STEP = AttentionConfig(16, 64, warps=8, programs=132)
+WIDE = AttentionConfig(16, 64, warps=8)
 TOLERANCE = 4e-3  # weights and results are rounded to bf16, 1.1e-3 (rms) each time
 
 
@@ -99,20 +98,19 @@ def early() -> list[bool]:
 
 @pytest.mark.parametrize("position", [0, 40, 500, 4088, 8400])
 @pytest.mark.parametrize("size", SIZES)
-def test_all_forms_agree(size, position):
+def test_both_forms_agree(size, position):
     *sizes, sight = SIZES[size]
     made = layers(*sizes)
     for w in (1, 6, 16):
         expected = run(made, position, 0, w, Form.JOINED, sight, early=False).double()
-        for form in NEW:
-            found = [run(made, position, 0, w, form, sight, early=e) for e in early()]
-            assert (found[0].double() - expected).norm() < TOLERANCE * expected.norm()
-            assert all(torch.equal(found[0], other) for other in found[1:])
+        found = [run(made, position, 0, w, Form.APART, sight, early=e) for e in early()]
+        assert (found[0].double() - expected).norm() < TOLERANCE * expected.norm()
+        assert all(torch.equal(found[0], other) for other in found[1:])
 
 
 @pytest.mark.parametrize("position", [0, 40, 500, 4088, 8400])
-@pytest.mark.parametrize("config", [None, ONE_STEP], ids=["default", "one step"])
-@pytest.mark.parametrize("form", NEW)
+@pytest.mark.parametrize("config", [None, WIDE], ids=["default", "eight warps"])
+@pytest.mark.parametrize("form", Form)
 def test_bits_do_not_depend_on_how_tokens_come_in_rounds(form, config, position):
     *sizes, sight = SIZES["35b"]
     made = layers(*sizes)

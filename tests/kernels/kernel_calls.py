@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from sampling_calls import sampling
@@ -161,7 +161,6 @@ ATTENTION = {
 
 def attention(
     heads: int, kv: int, size: int, rotated: int, gated: bool, rows: int, sight: Sight,
-    forms: Iterable[Form] = (Form.JOINED, Form.APART),
 ) -> None:  # fmt: skip
     qkv = empty(16, (heads * (2 if gated else 1) + 2 * kv) * size, dtype=HALF)
     q, out = empty(16, heads, size, dtype=HALF), empty(16, heads * size, dtype=HALF)
@@ -169,10 +168,9 @@ def attention(
     norms, table = Norms(empty(size), empty(size), 1e-6), empty(rows, 1, rotated)
     at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
     space = Workspace.empty(META, *split.room(heads, kv, size, rows))
-    for form, early in itertools.product(forms, (False, True)):
-        if form is not Form.FOLDED or not sight.ring:
-            attention_of(qkv, norms, Tables(table, table), keys, values, *at, q, out, space,
-                         gated=gated, sight=sight, form=form, early=early)  # fmt: skip
+    for form, early in itertools.product(Form, (False, True)):
+        attention_of(qkv, norms, Tables(table, table), keys, values, *at, q, out, space,
+                     gated=gated, sight=sight, form=form, early=early)  # fmt: skip
 
 
 def ends(hidden: int, vocabulary: int, top: int) -> None:
@@ -215,8 +213,3 @@ CALLS: dict[str, Callable[[], None]] = {
     **{f"moe {name}": lambda shape=shape: moe(*shape) for name, shape in MOE.items()},
 }
 CONTROL = {"control": spilling}
-# What nothing takes by default.
-UNUSED = {
-    f"attention {name}": lambda shape=shape: attention(*shape, (Form.FOLDED,))
-    for name, shape in ATTENTION.items()
-}

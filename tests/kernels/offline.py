@@ -5,7 +5,6 @@ line of JSON for each launch and architecture, with what ptxas says of registers
 memory.
 - `some`: every kernel once for every kind of code, the 35B's launches for 9.0.
 - `all`: every launch for every architecture.
-- `unused`: likewise what nothing takes by default.
 - `control`: a launch that must spill.
 """
 
@@ -112,10 +111,10 @@ def _ptxas(ptx: str, architecture: int) -> str:
 
 def cases(word: str) -> Iterator[tuple[str, list[Launch]]]:
     """Every kernel at the sizes of the models that it serves, those of the 35B first."""
-    from kernel_calls import CALLS, CONTROL, UNUSED
+    from kernel_calls import CALLS, CONTROL
     from prompt_calls import CALLS as PROMPTS
 
-    chosen = {"control": CONTROL, "unused": UNUSED}.get(word, CALLS | PROMPTS)
+    chosen = CONTROL if word == "control" else CALLS | PROMPTS
     for name in sorted(chosen, key=other):
         yield name, launches(chosen[name])
 
@@ -142,7 +141,7 @@ def planned(word: str) -> Iterator[tuple[str, Launch, tuple[int, ...]]]:
     for name, launch in different(word):
         early = bool(launch.options.get("launch_pdl"))
         key = (launch.kernel, early)
-        if word in ("all", "unused"):
+        if word == "all":
             yield name, launch, ARCHITECTURES
         elif key not in seen and word == "some":
             yield name, launch, KINDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.sizes import power
@@ -31,11 +31,7 @@ PAST = Sight()  # the target's: all positions up to its own
 @dataclass(frozen=True, slots=True)
 class AttentionConfig:
     """tile: of query rows times heads, the M of the products. keys: in one step. group: splits
-    whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options;
-    registers: most of a thread of a kernel launched early, 0: as the compiler likes. programs: most
-    of `attend_rows`, 2 for each multiprocessor of an H200; what there is beyond is theirs in turn.
-    ahead: rows of the cache that a program launched early asks for before it needs them; none until
-    that has been timed (128 is in the bench).
+    whose parts one program adds. ladder: (row, rows a split from there on). Then Triton's options.
 
     All rungs of the ladder begin at multiples of the rows of a split before them, and all splits
     are multiples of `keys`.
@@ -47,9 +43,6 @@ class AttentionConfig:
     stages: int = 2
     group: int = 16
     ladder: tuple[tuple[int, int], ...] = LADDER
-    registers: int = 0
-    programs: int = 264
-    ahead: int = 0
 
     @classmethod
     def choose(cls, heads: int, kv: int, size: int) -> AttentionConfig:
@@ -61,22 +54,6 @@ class AttentionConfig:
         program holds: below the 99 KiB of small cards.
         """
         return cls(max(16, power(heads // kv)), 64)
-
-    @classmethod
-    def fold(cls, heads: int, kv: int, size: int) -> AttentionConfig:
-        """The same cut for `attend_rows`, whose next step waits in registers: with 128 a thread,
-        8 warps let a second program, or one of the kernel before, share the multiprocessor."""
-        c = cls.choose(heads, kv, size)
-        return replace(c, keys=32, warps=8, registers=128) if size > 128 else c
-
-    def options(self, early: bool) -> dict[str, int]:
-        """For Triton's launcher, but for stages."""
-        limit = {"maxnreg": self.registers} if early and self.registers else {}
-        return {"num_warps": self.warps} | limit
-
-    def asked(self, size: int, early: bool) -> int:
-        """Rows to ask for: none of a small model's cache, which the second-level cache keeps."""
-        return self.ahead if early and size > 64 else 0
 
     def rungs(self) -> tuple[tuple[int, int, int], ...]:
         """Of every rung: the first split, the row it begins at, and rows a split."""

@@ -1,4 +1,4 @@
-"""A layer's attention from rows of the joint projection, in one of three sequences of launches."""
+"""A layer's attention from rows of the joint projection, in one of two sequences of launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from torch import Tensor
 
 from hybridspec.kernels.attention.combine import combine
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
-from hybridspec.kernels.attention.folded import attend_rows
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
 from hybridspec.kernels.attention.split import attend
 from hybridspec.kernels.last import Workspace
@@ -16,11 +15,10 @@ from hybridspec.kernels.last import Workspace
 
 class Form(Enum):
     """The launches. JOINED: `prepare`, then `attend`, which adds its parts. APART: `combine` adds
-    them. FOLDED: `attend_rows`, which prepares, then `combine`."""
+    them."""
 
     JOINED = "prepare, attend"
     APART = "prepare, attend, combine"
-    FOLDED = "attend_rows, combine"
 
 
 def attention(
@@ -34,20 +32,16 @@ def attention(
     Args:
         qkv, norms, rope, keys, values, gated: as in `prepare`, of one layer.
         position, length: [] int32 on the device, P and w <= 16.
-        q: [16, H, D], room for queries; `Form.FOLDED` leaves it alone.
+        q: [16, H, D], room for queries.
         out: [16, H D], written: rows beyond the length are 0.
         workspace: of at least `room`. config, own: how `attend` and `combine` are cut.
-        sight: what a row sees. form: a ring is none of `Form.FOLDED`'s.
+        sight: what a row sees.
         early: as in `kernels/early.py`; of all these, qkv and the workspace alone may be what the
             kernel just before writes.
     """
     gate, at = qkv if gated else None, (position, length)
-    if form is Form.FOLDED:
-        attend_rows(qkv, norms, rope, keys, values, *at, q.shape[1], workspace, config,
-                    gated=gated, sight=sight, early=early)  # fmt: skip
-    else:
-        prepare(qkv, norms, rope, keys, values, *at, q, gated=gated, ring=sight.ring, early=early)
-        joined = out if form is Form.JOINED else None
-        attend(q, gate, keys, values, *at, joined, workspace, config, sight=sight, early=early)
-    if form is not Form.JOINED:
+    prepare(qkv, norms, rope, keys, values, *at, q, gated=gated, ring=sight.ring, early=early)
+    joined = out if form is Form.JOINED else None
+    attend(q, gate, keys, values, *at, joined, workspace, config, sight=sight, early=early)
+    if form is Form.APART:
         combine(gate, keys, *at, out, workspace, config, own, sight=sight, early=early)

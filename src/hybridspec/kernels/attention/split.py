@@ -16,7 +16,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hybridspec.kernels.attention.ahead import ask_for
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, Cut, Sight
 from hybridspec.kernels.attention.ladder import count_of, start_of
 from hybridspec.kernels.attention.parts import finish, finite, leave, merge
@@ -29,10 +28,9 @@ CHUNK = 16  # rows of a tile that are added at a time, in registers
 
 @triton.jit
 def _walk(  # type: ignore[no-untyped-def]
-    q, keys, values, t, head, valid, first, end, start, stop, rows, asked, scale,
+    q, keys, values, t, head, valid, first, end, start, stop, rows, scale,
     H: tl.constexpr, D: tl.constexpr, RING: tl.constexpr, WINDOW: tl.constexpr,
-    CAUSAL: tl.constexpr, M: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
-    COLS: tl.constexpr,
+    CAUSAL: tl.constexpr, M: tl.constexpr, KEYS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """Rows start to stop: maximum [M] of the scores times log2 e, total [M], sums [M, COLS]."""
     col = tl.arange(0, COLS)[None, :]
@@ -41,8 +39,6 @@ def _walk(  # type: ignore[no-untyped-def]
     top, total = tl.full((M,), -float("inf"), tl.float32), tl.zeros((M,), tl.float32)
     acc = tl.zeros((M, COLS), tl.float32)
     for begin in range(start, stop, KEYS):
-        last = tl.minimum(begin + AHEAD + KEYS, asked)
-        ask_for(keys, values, begin + AHEAD, last, D, AHEAD > 0)
         row = begin + tl.arange(0, KEYS)
         held = row < rows
         at = row[:, None] * D + col
@@ -76,7 +72,7 @@ def _attend(  # type: ignore[no-untyped-def]
     CAUSAL: tl.constexpr, GATED: tl.constexpr, ADDS: tl.constexpr, RUNGS: tl.constexpr,
     SPLITS: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, COUNT: tl.constexpr,
     M: tl.constexpr, SHARED: tl.constexpr, TILES: tl.constexpr, KEYS: tl.constexpr,
-    AHEAD: tl.constexpr, COLS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
+    COLS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     tile, kv, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, w = tl.load(position), tl.load(length)
@@ -87,8 +83,6 @@ def _attend(  # type: ignore[no-untyped-def]
     count = count_of(held, RUNGS)
     at = kv.to(tl.int64) * head_stride
     start, stop = start_of(split, RUNGS), tl.minimum(start_of(split + 1, RUNGS), held)
-    asked = tl.where(tile == 0, stop, 0)  # rows that this program asks for, ahead of all tiles
-    ask_for(keys + at, values + at, start, tl.minimum(start + AHEAD, asked), D, AHEAD > 0)
     take_turn(EARLY)
     mine = w - tile * (M // SHARED)  # rows of this tile and of those behind it
     one = kv * TILES + tile
@@ -101,8 +95,8 @@ def _attend(  # type: ignore[no-untyped-def]
             t, head = tile * (M // SHARED) + m // SHARED, kv * (H // KV) + m % SHARED
             valid = (m // SHARED < rows) & (m % SHARED < H // KV)
             top, total, acc = _walk(
-                q, keys + at, values + at, t, head, valid, first, end, start, stop, held, asked,
-                scale, H, D, RING, WINDOW, CAUSAL, M, KEYS, AHEAD, COLS,
+                q, keys + at, values + at, t, head, valid, first, end, start, stop, held,
+                scale, H, D, RING, WINDOW, CAUSAL, M, KEYS, COLS,
             )  # fmt: skip
             leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
             if ADDS:
@@ -159,8 +153,8 @@ def attend(
         length, out, *workspace, size**-0.5 * math.log2(math.e), heads, kv, size,
         rows if sight.ring else 0, sight.window, sight.causal, gate is not None, out is not None,
         c.rungs(), cut.splits, c.group, cut.groups, power(max(c.group, cut.groups)), cut.tile,
-        cut.shared, cut.tiles, c.keys, c.asked(size, early), cut.cols, CHUNK, early,
-        num_stages=c.stages, enable_fp_fusion=False, **c.options(early), **options(early),
+        cut.shared, cut.tiles, c.keys, cut.cols, CHUNK, early, num_warps=c.warps,
+        num_stages=c.stages, enable_fp_fusion=False, **options(early),
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from hybridspec.kernels.attention import naive
 from hybridspec.kernels.attention.combine import combine
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
-from hybridspec.kernels.attention.folded import attend_rows
 from hybridspec.kernels.attention.forms import Form, attention
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
 from hybridspec.kernels.attention.split import attend, room
@@ -30,7 +29,6 @@ LENGTHS, MORE, CALLS = (1, 16), (1, 6, 16), 64
 HALF = ((0, 32), (1024, 64), (4096, 128), (8192, 256), (32768, 1024))
 FINE = ((0, 64), (8192, 128), (16384, 256), (32768, 1024))
 VARIANTS = [  # of `attend` before `combine`
-    AttentionConfig(16, 64, ahead=128),
     AttentionConfig(16, 32),
     AttentionConfig(16, 32, stages=3),
     AttentionConfig(16, 64, warps=8),
@@ -38,13 +36,6 @@ VARIANTS = [  # of `attend` before `combine`
     AttentionConfig(16, 32, ladder=HALF),
     AttentionConfig(32, 32),
     AttentionConfig(64, 32),
-]
-FOLDS = [
-    AttentionConfig(16, 32, warps=8, programs=132),
-    AttentionConfig(16, 64, warps=16, programs=132),
-    AttentionConfig(16, 32),
-    AttentionConfig(16, 32, warps=8, registers=128, ladder=FINE),
-    AttentionConfig(16, 32, warps=8, registers=128, ladder=HALF),
 ]
 Cache = tuple[Tensor, Tensor]  # of keys and values
 COMBINES = [
@@ -147,11 +138,6 @@ def served(
     return [partial(serve, a, cache, parts, c, form, own, **s.options) for cache in caches]
 
 
-def forms(a: Layer) -> list[Form]:
-    """Those that a layer can have."""
-    return [f for f in Form if f is not Form.FOLDED or not a.sight.ring]
-
-
 def check_attention(s: Setting) -> None:
     """The target's layer and the drafter's; a row's bits at every length and in any round."""
     window = 4096 if s.device.type == "cuda" else 40
@@ -186,20 +172,19 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
             o = o if gate is None else o * gate.sigmoid()
             compare(s, f"{about}: out", a.out[:w], o.flatten(1))
             rows = [t[:, at].clone() for t in cache]
-            for form in forms(a)[1:]:
-                for t in cache:
-                    t[:, at] = torch.nan
-                begin(a, position, w)
-                serve(a, cache, parts, form=form, **s.options)
-                compare(s, f"{about}, {form.value}: out", a.out[:w], o.flatten(1))
-                for t, known in zip(cache, rows, strict=True):
-                    compare(s, f"{about}, {form.value}: cache", t[:, at], known.double())
+            for t in cache:
+                t[:, at] = torch.nan
+            begin(a, position, w)
+            serve(a, cache, parts, form=Form.APART, **s.options)
+            compare(s, f"{about}, {Form.APART.value}: out", a.out[:w], o.flatten(1))
+            for t, known in zip(cache, rows, strict=True):
+                compare(s, f"{about}, {Form.APART.value}: cache", t[:, at], known.double())
 
 
 def _check_bits(s: Setting, a: Layer, position: int) -> None:
-    cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in forms(a)]
+    cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in Form]
     if s.device.type == "cuda":
-        cuts += [(Form.APART, c) for c in VARIANTS] + [(Form.FOLDED, c) for c in FOLDS]
+        cuts += [(Form.APART, c) for c in VARIANTS]
     cache, whole = a.cache(0, 0), a.qkv
     for form, c in cuts:
         parts = space(s, a, c)
@@ -262,7 +247,7 @@ def _time(s: Setting, name: str, a: Layer, context: int) -> None:
 
 
 def _time_forms(s: Setting, a: Layer, context: int) -> None:
-    """Each form whole; what the newer ones are made of; cuts of theirs, whole again."""
+    """Each form whole; the adding alone; cuts of it and of `attend`, whole again."""
     caches, one = _caches(s, a, context)
     a.position.fill_(context)
     for w in MORE:
@@ -270,11 +255,9 @@ def _time_forms(s: Setting, a: Layer, context: int) -> None:
         about = f"context {context}, w = {w}"
         for form in Form:
             _time_form(s, a, caches, about, one, form)
-        _time_launches(s, a, caches, about, one)
+        _time_adding(s, a, caches, about, one)
         for c in s.cuts(VARIANTS):
             _time_form(s, a, caches, about, one, Form.APART, c)
-        for c in s.cuts(FOLDS):
-            _time_form(s, a, caches, about, one, Form.FOLDED, c)
         for own in s.cuts(COMBINES):
             _time_form(s, a, caches, about, one, Form.APART, own=own)
 
@@ -287,14 +270,8 @@ def _time_form(
     s.timed(f"attention: {form.value}, {about}", c or own or "default", calls, one)
 
 
-def _time_launches(s: Setting, a: Layer, caches: list[Cache], about: str, one: float) -> None:
+def _time_adding(s: Setting, a: Layer, caches: list[Cache], about: str, one: float) -> None:
     parts, lengths = space(s, a, None), (a.position, a.length)
-    rows = [
-        partial(attend_rows, a.qkv, a.norms, a.rope, *cache, *lengths, a.q.shape[1], parts,
-                gated=a.gated, **s.options)
-        for cache in caches
-    ]  # fmt: skip
-    s.timed(f"attention: attend_rows, {about}", "", rows, one)
     adds = [
         partial(combine, a.qkv, keys, *lengths, a.out, parts, **s.options) for keys, _ in caches
     ]

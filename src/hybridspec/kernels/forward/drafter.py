@@ -20,7 +20,7 @@ from hybridspec.kernels.linear.norm import Next, embed
 from hybridspec.model.drafter import Drafter
 from hybridspec.runtime.drafter_state import DrafterSlot
 
-FORM = Form.JOINED  # how a layer's attention is launched; a ring's cannot be FOLDED
+FORM = Form.JOINED  # how a layer's attention is launched
 
 
 class DrafterPass:
