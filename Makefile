@@ -1,4 +1,5 @@
 # make test   installs what the tests need into the active environment and runs them (the README's second command)
+# make test-clients  lm-eval against the server, in an environment of its own (CLIENTS=FOLDER; 0.8 GB)
 # make check  lint, format and types
 # make test-gpu, make test-gpu-full, make bench-gpu, make sanitize-gpu  on a machine with a GPU
 # make test-full  the heavy suites; needs DATA=folder with prompts_60x11.jsonl
@@ -11,17 +12,24 @@ PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 
 SANITIZER ?= compute-sanitizer
 
-.PHONY: install-dev test test-full test-gpu test-gpu-full bench-gpu sanitize-gpu check format bench
+.PHONY: install-dev test test-full test-clients test-gpu test-gpu-full bench-gpu sanitize-gpu check format bench
 
 install-dev:
 	$(PIP) -c constraints.txt -e ".[dev]"
 	$(PIP) --no-deps dflash==0.1.0  # an oracle; its own pins (datasets, tqdm) are not needed for it
 
 test: install-dev
-	$(PYTEST) -m "not full and not gpu"
+	$(PYTEST) -m "not full and not gpu and not clients"
 
 test-full: install-dev
 	HYBRIDSPEC_DATA="$(DATA)" $(PYTEST) -m full
+
+# Its pins are not ours, and installing it takes longer than all that it asks.
+CLIENTS ?= .venv-clients
+test-clients: install-dev
+	@test -x "$(CLIENTS)/bin/lm_eval" || { $(PYTHON) -m venv "$(CLIENTS)" && \
+		"$(CLIENTS)/bin/pip" install --quiet "lm-eval[api]==0.4.13"; }
+	HYBRIDSPEC_LM_EVAL="$(abspath $(CLIENTS))/bin/lm_eval" OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m clients
 
 # Installs nothing: a GPU machine has its own torch.
 test-gpu:
