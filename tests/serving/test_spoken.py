@@ -131,10 +131,10 @@ def test_several_calls_are_numbered(client, script):
     assert list(calls(stream(client, tools=TOOLS))) == [0, 1]
 
 
-@pytest.mark.parametrize("plan", [(0,), (RIGHT,)])
+@pytest.mark.parametrize("plan", [(4, 1), (RIGHT,)])
 def test_without_parallel_calls_the_answer_ends_at_the_first(client, script, plan):
-    ids = script(f"{CALL}\n{CALL} and more words that nobody reads", plan)
-    body = {"tools": TOOLS, "parallel_tool_calls": False}
+    ids = script(f"{CALL}\n{CALL}" + " and more words that nobody reads" * 60, plan)
+    body = {"tools": TOOLS, "parallel_tool_calls": False, "system": "dflash"}
     answer = ask(client, **body)
     assert len(answer["choices"][0]["message"]["tool_calls"]) == 1
     assert answer["choices"][0]["finish_reason"] == "tool_calls"

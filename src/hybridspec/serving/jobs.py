@@ -55,7 +55,7 @@ class Job:
         self._created, self._id = int(time.time()), secrets.token_hex(12)
         self._generations: list[Generation] = []
         self._queue_seconds = 0.0
-        self._turns: list[Turn] = []
+        self._turns: list[Turn[Any]] = []
         self._first = self._submit(0) if answers else None
 
     def _submit(self, index: int) -> Answer:

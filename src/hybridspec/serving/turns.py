@@ -46,7 +46,7 @@ class Progress:
     seconds: float
 
 
-class Turn(ABC):
+class Turn(ABC, Generic[T]):
     """A turn of the engine. Made inside the event loop of the coroutine that waits for it."""
 
     def __init__(self, client: str) -> None:
@@ -66,8 +66,12 @@ class Turn(ABC):
         self._cancelled = True
 
     @abstractmethod
-    def run(self, engine: Engine, metrics: Metrics) -> None:
+    def run(self, engine: Engine, metrics: Metrics) -> T:
         """Do it, on the worker's thread."""
+
+    @abstractmethod
+    def succeed(self, outcome: T) -> None:
+        """Tell the coroutine what came of it; from any thread, once the engine is at rest."""
 
     @abstractmethod
     def fail(self, error: BaseException) -> None:
@@ -83,7 +87,7 @@ Function = Callable[[Engine, Callable[[], bool]], T]
 """What is to be done with the engine; it is also given what tells whether it is still wanted."""
 
 
-class Call(Turn, Generic[T]):
+class Call(Turn[T]):
     """A function of the engine, such as the scores of a prompt; await `result`."""
 
     def __init__(self, client: str, function: Function[T]) -> None:
@@ -91,9 +95,13 @@ class Call(Turn, Generic[T]):
         self._function = function
         self.result: asyncio.Future[T] = self._loop.create_future()
 
-    def run(self, engine: Engine, metrics: Metrics) -> None:
+    def run(self, engine: Engine, metrics: Metrics) -> T:
         """Call it."""
-        self._tell(self._settle, self._function(engine, lambda: not self._cancelled))
+        return self._function(engine, lambda: not self._cancelled)
+
+    def succeed(self, outcome: T) -> None:
+        """The awaited result is there."""
+        self._tell(self._settle, outcome)
 
     def fail(self, error: BaseException) -> None:
         """The awaited result raises it."""
@@ -108,7 +116,7 @@ class Call(Turn, Generic[T]):
             self.result.set_exception(error)
 
 
-class Answer(Turn):
+class Answer(Turn[Generation]):
     """One answer; iterate over it for its pieces.
 
     Attributes:
@@ -131,11 +139,13 @@ class Answer(Turn):
         if self._stream is not None:
             self._stream.end_soon()
 
-    def run(self, engine: Engine, metrics: Metrics) -> None:
+    def run(self, engine: Engine, metrics: Metrics) -> Generation:
         """Decode it, and tell every piece."""
         self.queue_seconds = time.perf_counter() - self.asked
         stream = engine.stream(self._ask.ids, self._ask.params, **self._ask.options)
         self._stream = stream
+        if self._cancelled:  # before there was a stream to end
+            stream.end_soon()
         metrics.began(self.queue_seconds)
         try:
             self._follow(stream, metrics)
@@ -143,11 +153,15 @@ class Answer(Turn):
             stream.close()
             generation = stream.result()
             metrics.ended(generation, time.perf_counter() - self.asked)
-        self._tell(self._news.put_nowait, generation)
+        return generation
+
+    def succeed(self, outcome: Generation) -> None:
+        """The iteration ends."""
+        self._tell(self._news.put_nowait, outcome)
 
     def _follow(self, stream: Stream, metrics: Metrics) -> None:
         began = time.perf_counter()
-        while not self._cancelled and (piece := next(stream, None)) is not None:
+        for piece in stream:
             now = time.perf_counter()
             progress = Progress(piece, stream.last_round, now - began)
             if not self._begun and piece.token_ids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hybridspec.engine import Engine
 from hybridspec.errors import HybridSpecError
@@ -15,7 +15,7 @@ from hybridspec.serving.metrics import Metrics
 from hybridspec.serving.turns import Turn
 
 logger = logging.getLogger("hybridspec.serving")
-T = TypeVar("T", bound=Turn)
+T = TypeVar("T", bound=Turn[Any])
 RETRY = {"Retry-After": "1"}
 DEFECTS = 3  # in a row, and the server calls itself ill
 
@@ -32,10 +32,10 @@ class Worker:
             most: turns that may wait.
         """
         self._load, self._metrics = load, metrics
-        self._line: Line[Turn] = Line(most)
+        self._line: Line[Turn[Any]] = Line(most)
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._engine: Engine | None = None
-        self._running: Turn | None = None
+        self._running: Turn[Any] | None = None
         self._defects = 0
         self.failure: BaseException | None = None
         self.on_loaded: Callable[[BaseException | None], None] | None = None
@@ -95,7 +95,7 @@ class Worker:
             )
         return turn
 
-    def give_up(self, turn: Turn) -> None:
+    def give_up(self, turn: Turn[Any]) -> None:
         """Nobody waits for it any more, wherever it is."""
         turn.cancel()
         self._line.leave(turn)
@@ -111,14 +111,14 @@ class Worker:
             if not turn.cancelled:
                 self._serve(turn)
 
-    def _serve(self, turn: Turn) -> None:
+    def _serve(self, turn: Turn[Any]) -> None:
         self._running = turn
         try:
-            turn.run(self.engine, self._metrics)
-            self._defects = 0
+            outcome = turn.run(self.engine, self._metrics)
         except BaseException as error:
-            if not isinstance(error, HybridSpecError):
-                self._defects += 1
-            turn.fail(error)
-        finally:
             self._running = None
+            self._defects += not isinstance(error, HybridSpecError)
+            turn.fail(error)
+        else:
+            self._running, self._defects = None, 0
+            turn.succeed(outcome)
