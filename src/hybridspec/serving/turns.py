@@ -37,7 +37,8 @@ class Progress:
     """A piece of an answer as it came.
 
     Attributes:
-        round: figures of the round that gave it; None for the token after the prompt.
+        round: figures of the round that gave it; None for the token after the prompt and for text
+            without tokens.
         seconds: what that took.
     """
 
@@ -163,7 +164,10 @@ class Answer(Turn[Generation]):
         began = time.perf_counter()
         for piece in stream:
             now = time.perf_counter()
-            progress = Progress(piece, stream.last_round, now - began)
+            made = (
+                stream.last_round if piece.token_ids else None
+            )  # the end of a cut one is no round
+            progress = Progress(piece, made, now - began)
             if not self._begun and piece.token_ids:
                 metrics.first_token(now - self.asked)
             self._begun, began = True, now
