@@ -17,6 +17,14 @@ from lossless import differences
 OWN_PROMPTS = Path(assets.__file__).parent / "prompts.jsonl"
 SYSTEMS = ["static:2", "static:3", "static:5", "static:8", "static:16", "dflash"]
 SYSTEMS += ["hybridspec", "auto"]
+PARAMS = {
+    "greedy": SamplingParams(max_tokens=48),
+    "plain": SamplingParams(max_tokens=48, temperature=1.0, seed=7),
+    "filtered": SamplingParams(
+        max_tokens=48, temperature=0.6, top_p=0.95, top_k=20, seed=2**63 + 5
+    ),
+}
+FEW = {"greedy": slice(4), "plain": slice(4, 6), "filtered": slice(6, 8)}
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +52,16 @@ def test_its_profile_is_for_a_cpu_in_float32_only():
     assert engine.profile is None
 
 
-def test_twelve_prompts_greedy(engine, prompts):
-    assert differences(engine, prompts, SYSTEMS, SamplingParams(max_tokens=48)) == []
+@pytest.mark.parametrize("name", PARAMS)
+def test_every_system_gives_the_tokens_of_ar(engine, prompts, name):
+    """Each way on prompts of its own."""
+    assert differences(engine, prompts[FEW[name]], SYSTEMS, PARAMS[name]) == []
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        SamplingParams(max_tokens=48, temperature=1.0, seed=7),
-        SamplingParams(max_tokens=48, temperature=0.6, top_p=0.95, top_k=20, seed=2**63 + 5),
-    ],
-    ids=["plain", "filtered"],
-)
-def test_twelve_prompts_sampled(engine, prompts, params):
-    assert differences(engine, prompts, SYSTEMS, params) == []
+@pytest.mark.full
+@pytest.mark.parametrize("name", PARAMS)
+def test_so_it_does_on_all_twelve_prompts(engine, prompts, name):
+    assert differences(engine, prompts, SYSTEMS, PARAMS[name]) == []
 
 
 @pytest.mark.parametrize("w", [2, 3, 5, 8, 16])

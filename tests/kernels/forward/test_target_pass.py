@@ -104,16 +104,16 @@ def test_rounds_give_what_the_model_gives(device, early):
 
 def test_a_token_s_bits_depend_neither_on_w_nor_on_the_cut(device, early):
     """One token a round against a round of several, split and unsplit: equal logits and state."""
-    ids = [5, 9, 11, 40, 3]
+    ids = [5, 9, 11]
     twins, alone = Twins(device, early), Twins(device, early)
     for each in (twins, alone):
         each.prefill(5)
-    twins.run.buffers.tokens[:5] = torch.tensor(ids, device=device)
-    twins.lengths(5, 5, 5)
+    twins.run.buffers.tokens[:3] = torch.tensor(ids, device=device)
+    twins.lengths(3, 3, 3)
     twins.run.unsplit()
-    together = twins.run.buffers.logits[:5].clone()
+    together = twins.run.buffers.logits[:3].clone()
     twins.run.commit()
-    twins.ours.length += 5
+    twins.ours.length += 3
     for t, token in enumerate(ids):
         alone.run.buffers.tokens[0] = token
         alone.lengths(1, 1, 1)
