@@ -164,9 +164,8 @@ class Answer(Turn[Generation]):
         began = time.perf_counter()
         for piece in stream:
             now = time.perf_counter()
-            made = (
-                stream.last_round if piece.token_ids else None
-            )  # the end of a cut one is no round
+            # What ends a cut answer has no tokens and is of no round.
+            made = stream.last_round if piece.token_ids else None
             progress = Progress(piece, made, now - began)
             if not self._begun and piece.token_ids:
                 metrics.first_token(now - self.asked)
