@@ -54,9 +54,14 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class Fake(ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """A client that has left is no reason to write to the terminal."""
+
+
 @pytest.fixture
 def fake():
-    with ThreadingHTTPServer((HOST, 0), Handler) as server:
+    with Fake((HOST, 0), Handler) as server:
         server.daemon_threads = True
         server.lie, server.status, server.wrong_by = "", 200, 0
         threading.Thread(target=server.serve_forever, daemon=True).start()
