@@ -16,6 +16,8 @@ from hybridspec.text.tools import check_tools
 
 ROLES = {"developer": "system", "function": "tool"}  # OpenAI's names, old and new, for one thing
 TAIL = 64  # characters of a prompt's end that tell where the answer begins
+CHARACTERS = 8  # of a token; text has about half as many
+MARGIN = 1024  # tokens that a part may have beyond the whole's, for its last word is cut
 RESERVED = ("messages", "tools", "add_generation_prompt", "self")
 
 
@@ -84,6 +86,8 @@ def encoded(
         ApiError: an empty prompt, ids out of range, or one that is too long.
     """
     try:
+        if isinstance(prompt, str):
+            _check_beginning(engine, prompt, param)
         if isinstance(prompt, str) and not special:
             ids = tokenizer_of(engine).encode(prompt, add_special_tokens=False)
         else:
@@ -91,14 +95,28 @@ def encoded(
     except HybridSpecError as error:
         raise refusal(error, param=param) from error
     if len(ids) >= engine.max_context:
-        raise ApiError(
-            400,
-            f"The prompt has {len(ids)} tokens and the context {engine.max_context}, which must "
-            "also hold the answer. Shorten the prompt.",
-            param=param,
-            code="context_length_exceeded",
-        )
+        raise _too_long(engine, str(len(ids)), param)
     return ids
+
+
+def _check_beginning(engine: Engine, text: str, param: str) -> None:
+    """Refuse what is far too long by a part of it: all of it may take a minute and gigabytes."""
+    size = CHARACTERS * engine.max_context
+    while size < len(text):
+        part = tokenizer_of(engine).encode(text[:size], add_special_tokens=False)
+        if len(part) >= engine.max_context + MARGIN:
+            raise _too_long(engine, f"more than {engine.max_context}", param)
+        size *= 4
+
+
+def _too_long(engine: Engine, tokens: str, param: str) -> ApiError:
+    return ApiError(
+        400,
+        f"The prompt has {tokens} tokens and the context {engine.max_context}, which must also "
+        "hold the answer. Shorten the prompt.",
+        param=param,
+        code="context_length_exceeded",
+    )
 
 
 def definitions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
