@@ -11,7 +11,7 @@ import hybridspec
 from builders import random_target
 from disk_pair import write_pair
 from hybridspec.core import Generation, SamplingParams
-from hybridspec.engine import CALIBRATED_SYSTEM, DEFAULT_SYSTEM, Engine
+from hybridspec.engine import CALIBRATED_SYSTEM, DEFAULT_SYSTEM, MOST_SYSTEMS, Engine
 from hybridspec.errors import CheckpointError, HybridSpecError, RequestError
 from hybridspec.placement import DTYPES
 from hybridspec.runtime.philox import MASK
@@ -275,6 +275,15 @@ def test_systems_and_defaults(pair, speaker):
 def test_with_a_profile_the_default_learns():
     engine = Engine.load(device="cpu", progress=False)
     assert engine.default_system == CALIBRATED_SYSTEM == "auto"
+
+
+def test_of_names_that_clients_make_up_the_last_are_kept():
+    engine = Engine.load(device="cpu", progress=False)
+    learner = engine._system("auto")
+    for i in range(2 * MOST_SYSTEMS):
+        engine._system(f"specdecpp:0.5{i:03}")
+        assert engine._system("auto") is learner
+    assert len(engine._systems) == MOST_SYSTEMS
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

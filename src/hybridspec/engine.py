@@ -51,6 +51,7 @@ from hybridspec.text.tools.definitions import Tools
 # With a profile, the policy that learns: as fast as any (README), and safe where it is stale.
 CALIBRATED_SYSTEM = "auto"
 DEFAULT_SYSTEM = "static:4"  # without one: the embedded pair's best fixed length on a CPU (README)
+MOST_SYSTEMS = 64  # whose policies an engine keeps
 
 
 class Engine:
@@ -334,13 +335,17 @@ class Engine:
         return self._state.nbytes + (self._drafter_state.nbytes if self._drafter_state else 0)
 
     def _system(self, name: str | None) -> System:
-        """One object a name for the engine's life: what it learns serves the answers after."""
+        """One object a name: what it learns serves the answers after. Of names that clients make
+        up, such as `specdecpp:0.123`, the last ones are kept."""
         name = self.default_system if name is None else name
-        if not isinstance(name, str) or name not in self._systems:
+        system = self._systems.pop(name, None) if isinstance(name, str) else None
+        if system is None:
             block = self.drafter.config.block_size if self.drafter else None
             system = parse_system(name, block, self.profile)
-            self._systems[name] = system
-        return self._systems[name]
+        self._systems[name] = system
+        while len(self._systems) > MOST_SYSTEMS:
+            del self._systems[next(iter(self._systems))]
+        return system
 
     def _sequence(self, params: SamplingParams, drafts: bool) -> Sequence:
         """Fresh slots for a request. The seed is drawn here when the request names none."""
