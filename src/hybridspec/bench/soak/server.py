@@ -50,6 +50,7 @@ class Server:
     def figures(self) -> Figures:
         """As it is now. Linux only: read from /proc."""
         folder = Path(f"/proc/{self.process.pid}")
+        files = len(os.listdir(folder / "fd"))  # before the connection for the next lines is one
         status = folder.joinpath("status").read_text(encoding="utf-8")
         found = dict(line.split(":", 1) for line in status.splitlines())
         with Client(HOST, self.port) as client:
@@ -59,18 +60,18 @@ class Server:
             time.monotonic(),
             int(found["VmRSS"].split()[0]) * 1024,
             int(found["Threads"]),
-            len(os.listdir(folder / "fd")),
+            files,
             **queue,
         )
 
     def rest(self, seconds: float = 120.0) -> Figures:
         """Figures once nobody waits and the engine is at rest, or after so many seconds."""
         end = time.monotonic() + seconds
-        while (figures := self.figures()).waiting or figures.running:
-            if time.monotonic() > end:
-                break
-            time.sleep(0.1)
-        return figures
+        while True:
+            time.sleep(0.5)  # connections that have just ended are closed by then
+            figures = self.figures()
+            if not (figures.waiting or figures.running) or time.monotonic() > end:
+                return figures
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""
