@@ -46,7 +46,7 @@ def cuda_bindings(setting: Setting) -> Iterator[Finding]:
     if support.installed("cuda.bindings"):
         yield Finding("cuda-bindings", "OK", _version("cuda-bindings"))
     elif setting.on_gpu:
-        advice = "The kernels cannot be loaded: `pip install cuda-bindings nvidia-cuda-nvrtc`."
+        advice = 'The kernels cannot be loaded: `pip install -c constraints.txt ".[gpu]"` in the checkout.'
         yield Finding("cuda-bindings", "FAIL", "not installed", advice)
     else:
         advice = "A CPU needs none; on a GPU the kernels cannot be loaded without it."

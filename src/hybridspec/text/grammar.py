@@ -22,9 +22,8 @@ from hybridspec.text.tokenizer import Tokenizer
 
 ROWS, BITS = 16, 32  # of a block; tokens a word of a mask
 CACHE = 256 * 2**20  # bytes of grammars kept for the next request with the same schema
-MOST_SPACES = (
-    64  # at one place: enough for indentation, and a model cannot go on with them for ever
-)
+# At one place: four levels of indentation by four. Small models go on with spaces while they may.
+MOST_SPACES = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
