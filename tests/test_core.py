@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hybridspec.core import GPU_PREFILL_CHUNK, PREFILL_CHUNK, SamplingParams, prefill_chunk
+from hybridspec.core import (
+    GPU_PREFILL_CHUNK,
+    PREFILL_CHUNK,
+    GenerationStats,
+    RoundStats,
+    SamplingParams,
+    prefill_chunk,
+)
 from hybridspec.errors import RequestError
 
 
@@ -86,3 +93,11 @@ def test_only_half_precision_on_a_gpu_takes_large_pieces_of_a_prompt():
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert prefill_chunk(cpu, torch.bfloat16) == prefill_chunk(gpu, torch.float32) == PREFILL_CHUNK
     assert prefill_chunk(gpu, torch.bfloat16) == GPU_PREFILL_CHUNK
+
+
+def test_statistics_are_shown_by_their_sums():
+    rounds = (RoundStats(4, 3, 4), RoundStats(4, 0, 1))
+    assert repr(GenerationStats(rounds, 0.5, 0.25, cached_tokens=7)) == (
+        "<GenerationStats: 2 rounds, 3 accepted, mean acceptance length 2.50, prefill 0.500 s, "
+        "decoding 0.250 s, cached_tokens 7>"
+    )

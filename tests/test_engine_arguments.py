@@ -123,3 +123,12 @@ def test_a_system_of_ones_own_is_looked_at(policy, verifier):
 def test_what_is_kept_of_a_round_is_true_or_false(option, value):
     with pytest.raises(OptionError, match=option):
         scripted_engine().stream([1, 2], **{option: value})
+
+
+def test_an_engine_is_short_in_messages():
+    assert repr(scripted_engine(max_context=64)).endswith(
+        "of a target and a drafter, system static:4, on cpu in float32, context 64>"
+    )
+    assert repr(Engine.load(max_context=32, device="cpu", dtype="float64")) == (
+        "<Engine of the embedded pair, system static:4, on cpu in float64, context 32>"
+    )

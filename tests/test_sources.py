@@ -52,3 +52,14 @@ def test_a_folder_in_the_home_has_no_revisions_either(tmp_path, monkeypatch):
 def test_what_is_no_source_and_revisions_of_what_has_none(options, told):
     with pytest.raises(OptionError, match=told):
         find_pair(**options)
+
+
+@pytest.mark.parametrize("model", ["/none/a", "owner/none-a"])
+def test_both_are_named_when_both_are_missing(model, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CheckpointError) as refused:
+        find_pair(model, "/none/b")
+    target, drafter = str(refused.value).split(" The drafter cannot be used: ")
+    assert target.startswith("The target cannot be used: There is no ")
+    assert model in target
+    assert "'/none/b'" in drafter

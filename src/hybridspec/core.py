@@ -204,6 +204,15 @@ class GenerationStats:
         """Tokens emitted a round, before any trimming at a stop; 0 without rounds."""
         return (self.accepted + len(self.rounds)) / len(self.rounds) if self.rounds else 0.0
 
+    def __repr__(self) -> str:
+        """The sums: an answer may have hundreds of rounds."""
+        return (
+            f"<GenerationStats: {len(self.rounds)} rounds, {self.accepted} accepted, mean "
+            f"acceptance length {self.mean_acceptance_length:.2f}, prefill "
+            f"{self.prefill_seconds:.3f} s, decoding {self.decode_seconds:.3f} s, cached_tokens "
+            f"{self.cached_tokens}>"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

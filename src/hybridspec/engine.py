@@ -39,7 +39,7 @@ from hybridspec.runtime.prefix.reuse import MODES, Mode, Prefixes
 from hybridspec.runtime.room import states
 from hybridspec.runtime.round import Sequence
 from hybridspec.runtime.steering import Steering
-from hybridspec.sources import find_pair
+from hybridspec.sources import find_pair, pair_name
 from hybridspec.stream import Stream, whole
 from hybridspec.systems import System, check_system, parse_system
 from hybridspec.text.grammar import Grammar, Grammars, begin
@@ -56,6 +56,8 @@ MOST_SYSTEMS = 64  # whose policies an engine keeps
 
 class Engine:
     """One target, perhaps its drafter, and the memory of one sequence, allocated once."""
+
+    _named: str | None = None  # the pair, as `load` was asked for it
 
     def __init__(
         self,
@@ -162,7 +164,7 @@ class Engine:
         drafter = None
         if source is not None:
             drafter = load_drafter(source, config, place, number, progress=progress)
-        return cls(
+        engine = cls(
             target,
             drafter,
             tokenizer,
@@ -172,6 +174,16 @@ class Engine:
             kernels=kernels,
             launcher=launcher,
             prefix_memory=prefix_memory,
+        )
+        engine._named = pair_name(model, draft)
+        return engine
+
+    def __repr__(self) -> str:
+        made = "a target" if self.drafter is None else "a target and a drafter"
+        dtype = str(self.target.dtype).removeprefix("torch.")
+        return (
+            f"<Engine of {self._named or made}, system {self.default_system}, on "
+            f"{self.target.device} in {dtype}, context {self.max_context}>"
         )
 
     @property

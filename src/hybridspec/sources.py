@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hybridspec import assets
-from hybridspec.checkpoint.source import local_folder, resolve
+from hybridspec.checkpoint.source import HUB_ID, download, local_folder, resolve
 from hybridspec.checks import expect, is_unicode
 from hybridspec.errors import CheckpointError, OptionError
 
@@ -36,8 +36,22 @@ def find_pair(
     _check("draft", draft, "draft_revision", draft_revision, alone)
     if model is None and draft is None:
         draft = assets.DRAFTER
-    drafter = None if draft is None else _drafter(draft, draft_revision)
-    return resolve(assets.TARGET if model is None else model, revision), drafter
+    target = assets.TARGET if model is None else model
+    drafter = None
+    if draft is not None:
+        try:
+            drafter = resolve(draft, draft_revision)
+        except CheckpointError as error:
+            why = f"{_wrong(target, revision)}The drafter cannot be used: {error}"
+            raise CheckpointError(why) from None
+    return resolve(target, revision), drafter
+
+
+def pair_name(model: Source, draft: Source) -> str:
+    """A pair in a few words, as it was asked for."""
+    if draft is None:
+        return "the embedded pair" if model is None else str(model)
+    return f"{'the embedded target' if model is None else model} with {draft}"
 
 
 def _check(
@@ -57,8 +71,14 @@ def _check(
         )
 
 
-def _drafter(draft: str | Path, revision: str | None) -> Path:
+def _wrong(target: str | Path, revision: str | None) -> str:
+    """What is wrong with a target whose drafter is refused, so that both are mended at once; the
+    gigabytes of one that is there are not asked for."""
     try:
-        return resolve(draft, revision)
+        if isinstance(target, str) and HUB_ID.fullmatch(target) and local_folder(target) is None:
+            download(target, revision, wanted=["config.json"])
+        else:
+            resolve(target, revision)
     except CheckpointError as error:
-        raise CheckpointError(f"The drafter cannot be used: {error}") from None
+        return f"The target cannot be used: {error} "
+    return ""

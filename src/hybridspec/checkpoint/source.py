@@ -15,7 +15,7 @@ from hybridspec.errors import CheckpointError, said_by
 
 # What the engine reads: settings, weights, the tokenizer and its chat template.
 WANTED = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "tokenizer.model"]
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 def resolve(source: str | Path, revision: str | None = None) -> Path:
@@ -30,7 +30,7 @@ def resolve(source: str | Path, revision: str | None = None) -> Path:
     """
     text = str(source)
     folder = local_folder(text)
-    if folder is None and isinstance(source, str) and _HUB_ID.fullmatch(text):
+    if folder is None and isinstance(source, str) and HUB_ID.fullmatch(text):
         folder = download(text, revision)
     if folder is None:
         raise CheckpointError(
