@@ -98,7 +98,7 @@ def test_a_drafter_without_kernels_leaves_plain_decoding(told):
 def test_a_target_without_kernels_is_led_by_the_host(told):
     engine = Engine(random_target(TINY), max_context=64, launcher="eager")
     assert rounds(engine, "ar") == "Rounds"
-    assert "not by the launcher eager: the target's verifications" in told.records[0].message
+    assert "not by the launcher eager: " in told.records[0].message
     assert engine.generate([1, 2, 3], PARAMS).token_ids
 
 
@@ -130,3 +130,14 @@ def test_a_system_of_one_s_own_a_request_does_not_pile_up_recordings(engine, mon
     assert len(runs._plans) <= 4 * MOST
     runs.of(systems[0], stream._sequence)
     assert len(made) == 5 * MOST + 1
+
+
+@pytest.mark.parametrize(("gpu", "reason"), [(False, "there is no GPU"), (True, "on a CPU")])
+def test_without_a_gpu_no_package_is_missed(told, monkeypatch, gpu, reason):
+    monkeypatch.setattr("hybridspec.runtime.launching.installed", lambda package: False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    Engine(random_target(TINY), max_context=64, launcher="loop")
+    (said,) = (record.getMessage() for record in told.records)
+    assert "launcher loop" in said
+    assert reason in said
+    assert "Triton" not in said

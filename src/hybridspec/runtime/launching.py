@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, get_args
 
+import torch
+
 from hybridspec.kernels.support import installed, once
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
@@ -97,13 +99,21 @@ def _is_launched(target: Target) -> bool:
 
 def _runs(launcher: Launcher, target: Target, drafter: Drafter | None) -> Runs | None:
     """The device's part, where the models run as kernels."""
-    reason = None if installed("triton") else "Triton is not installed"
-    if reason is None:
+    if installed("triton"):
         from hybridspec.runtime.device.runs import runs_of
 
         made = runs_of(target, drafter, launcher)
         if made is not None:
             return made
-        reason = "the target's verifications do not run as kernels"
+    reason = _refusal(target)
     once(f"All rounds are led by the host, and not by the launcher {launcher}: {reason} here.")
     return None
+
+
+def _refusal(target: Target) -> str:
+    """Why nothing stays on the device. Without a GPU nothing else is worth mending."""
+    if target.device.type != "cuda":
+        return "the model is on a CPU" if torch.cuda.is_available() else "there is no GPU"
+    if not installed("triton"):
+        return "Triton is not installed"
+    return "the target's verifications do not run as kernels"
