@@ -59,3 +59,10 @@ def test_usage_errors_are_sentences(command):
     assert got.err.endswith("Did you mean 'generate'? See hybridspec --help.\n")
     command("speak").refused("speak", "See hybridspec --help")
     command("generate", "--file").refused("--file")
+
+
+def test_help_names_every_launcher_and_no_verb_speaks_of_another(command):
+    for verb in ("generate", "chat", "serve"):
+        told = command(verb, "--help").out
+        assert "eager" in told
+        assert "chat only" not in told

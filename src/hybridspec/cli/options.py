@@ -37,12 +37,12 @@ Thinking = Annotated[
     typer.Option(
         "--thinking/--no-thinking",
         show_default="--no-thinking",
-        help="Let the model think first (chat only).",
+        help="Let the model think first, where its chat template has a place for it.",
     ),
 ]
 SystemPrompt = Annotated[
     str | None,
-    typer.Option("--system-prompt", metavar="TEXT", help="A system message (chat only)."),
+    typer.Option("--system-prompt", metavar="TEXT", help="A system message for the chat template."),
 ]
 
 Model = Annotated[
@@ -114,7 +114,8 @@ Launcher = Annotated[
         "--launcher",
         metavar="NAME",
         help="Who leads from round to round: host, or on a GPU loop or switch, where a whole run "
-        "of rounds is one launch; auto takes loop where it can. The answer is the same.",
+        "of rounds is one launch, or eager, the same to look into; auto takes loop where it can. "
+        "The answer is the same.",
     ),
 ]
 PrefixMemory = Annotated[
