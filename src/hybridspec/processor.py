@@ -29,21 +29,31 @@ def _ours() -> str:
     return processor_name()
 
 
-def note_other_processor(runtime: Mapping[str, str]) -> None:
-    """Say once on standard error that a CPU's profile was made on another model than this one.
+def of_another(runtime: Mapping[str, str]) -> bool:
+    """Whether a CPU's profile was made on another model than this one.
 
     runtime: the profile's. One that does not name its processor is let pass, as is a GPU's, whose
     name must match anyway.
     """
-    made = runtime.get("cpu")
-    if runtime.get("device") != "cpu" or made is None or made in _told or made == _ours():
+    return runtime.get("device") == "cpu" and runtime.get("cpu", _ours()) != _ours()
+
+
+def told_of(runtime: Mapping[str, str]) -> None:
+    """The user knows of this profile's processor: `note_other_processor` says nothing of it."""
+    _told.add(runtime["cpu"])
+
+
+def note_other_processor(runtime: Mapping[str, str]) -> None:
+    """Say once on standard error, in a short line, that a profile is `of_another` processor;
+    `hybridspec doctor` names both."""
+    if not of_another(runtime) or runtime["cpu"] in _told:
         return
-    _told.add(made)
+    told_of(runtime)
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(
-                f"Note: the calibration profile was made on {made}; this is {_ours()}. Its lengths "
-                "may not suit: `hybridspec calibrate` makes one for this machine.",
+                "Note: the calibration profile is of another processor, so its lengths may not "
+                "suit; `hybridspec calibrate --help` says how to make one here.",
                 file=sys.stderr,
                 flush=True,
             )

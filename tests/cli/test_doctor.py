@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hybridspec import Engine, assets
+from hybridspec import Engine, assets, processor
 from hybridspec.bench import machine
 from hybridspec.cli import doctor as verb
 from hybridspec.core import Generation
@@ -35,6 +35,7 @@ NAMES = ["python", "torch", "triton", "cuda-bindings", "gpu", "target", "drafter
 @pytest.fixture(autouse=True)
 def _nothing_said_yet(monkeypatch):
     monkeypatch.setattr(support, "_said", {})
+    monkeypatch.setattr(processor, "_told", set())
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_profiles_that_do_not_serve(doctor, pair, tmp_path):
     assert "is not JSON" in found["profile"].value
 
 
-def test_a_profile_that_serves_is_decoded_with(doctor, pair, tmp_path):
+def test_a_profile_that_serves_is_decoded_with(command, doctor, pair, tmp_path):
     made, path = pair("flat"), tmp_path / "p.json"
     own = pair_identity(made.target, made.draft)
     replace(load_profile(assets.PROFILE), pair=own, runtime=RUNTIME).save(path)
@@ -154,16 +155,21 @@ def test_a_profile_that_serves_is_decoded_with(doctor, pair, tmp_path):
     assert " auto " in found["tokens"].value
     runtime = RUNTIME | {"cpu": "Another CPU"}
     replace(load_profile(path), runtime=runtime).save(path)
-    found, _ = doctor(str(made.target), "--draft", str(made.draft), "--profile", str(path))
-    assert found["profile"].state == "note"
-    assert f"This is {processor_name()}" in found["profile"].advice
+    options = (str(made.target), "--draft", str(made.draft), "--profile", str(path))
+    got = command("doctor", "--device", "cpu", *options)
+    (said,) = (line for line in got.out.splitlines() if " profile " in line)
+    assert said.startswith("note")
+    assert "on Another CPU in float32" in said
+    assert f"This is {processor_name()}" in said
+    assert "`hybridspec calibrate --help` and docs/policy.md" in said
+    assert "another processor" not in got.err  # it is said once
 
 
 def test_no_profile_says_how_to_make_one(doctor, pair):
     made = pair("flat")
     found, _ = doctor(str(made.target), "--draft", str(made.draft))
     assert (found["profile"].state, found["profile"].value) == ("note", "none that fits")
-    assert "`hybridspec calibrate`" in found["profile"].advice
+    assert "`hybridspec calibrate --help`" in found["profile"].advice
 
 
 def test_bad_options_are_refused_before_anything_is_checked(command):

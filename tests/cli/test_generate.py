@@ -38,7 +38,7 @@ def test_text_goes_to_stdout_and_statistics_to_stderr(command, pair):
     assert got.code == 0
     assert got.out == ("yzé " + CYCLE)[:28] + "\n"  # é is two tokens
     assert re.fullmatch(
-        r"Note: no calibration profile is loaded, .* static:4\. `hybridspec calibrate` [^\n]*\n"
+        r"Note: no calibration profile .* static:4; `hybridspec calibrate --help` [^\n]*\n"
         r"29 tokens, [\d.]+ tok/s, \d+ rounds, mean acceptance length \d\.\d\d, "
         r"system static:4, finish reason length\n",
         got.err,

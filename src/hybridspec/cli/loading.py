@@ -89,7 +89,7 @@ def uncalibrated(engine: Engine) -> str:
         return ""
     return (
         f"Note: no calibration profile is loaded, so every round has the fixed length of "
-        f"{engine.default_system}. `hybridspec calibrate` makes a profile of this pair here."
+        f"{engine.default_system}; `hybridspec calibrate --help` says how to make one here."
     )
 
 

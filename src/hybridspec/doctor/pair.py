@@ -10,11 +10,11 @@ from hybridspec.checkpoint import fingerprint, load_drafter, load_target
 from hybridspec.doctor.finding import Finding, had
 from hybridspec.doctor.setting import Setting
 from hybridspec.policy.profile import Profile, ProfileError, load_profile
-from hybridspec.processor import processor_name
+from hybridspec.processor import of_another, processor_name, told_of
 from hybridspec.profiles import find_profile
 from hybridspec.sources import find_pair
 
-CALIBRATE = "`hybridspec calibrate` makes one of this pair here."
+CALIBRATE = "`hybridspec calibrate --help` and docs/policy.md say how to make one."
 
 
 def checkpoints(setting: Setting) -> Iterator[Finding]:
@@ -66,7 +66,8 @@ def _described(found: Profile, path: Path) -> Finding:
     value = f"{path}, fitted to this pair on {on} in {runtime['dtype']}"
     if "torch" in runtime:
         value += f" with torch {runtime['torch']}"
-    if runtime["device"] == "cpu" and runtime.get("cpu", processor_name()) != processor_name():
+    if of_another(runtime):
         advice = f"This is {processor_name()}, so its lengths may not suit; {CALIBRATE}"
+        told_of(runtime)
         return Finding("profile", "note", value, advice)
     return Finding("profile", "OK", value)
