@@ -198,5 +198,5 @@ def test_a_schema_that_cannot_be_compiled_is_refused_in_a_sentence(grammars, sch
 
 def test_a_missing_package_is_a_sentence(tokenizer, monkeypatch):
     monkeypatch.setitem(sys.modules, "xgrammar", None)
-    with pytest.raises(RequestError, match=r"pip install \"hybridspec\[grammar\]\""):
+    with pytest.raises(RequestError, match=r"pip install -c constraints.txt \"\.\[grammar\]\""):
         Grammars(tokenizer, V, STOPS)

@@ -13,6 +13,7 @@ from hybridspec.cli.interrupts import held_back
 from hybridspec.cli.loading import Pair, import_engine, load_engine
 from hybridspec.cli.output import note, write
 from hybridspec.cli.outputs import check_out, work_folder
+from hybridspec.extras import install
 
 if TYPE_CHECKING:
     from hybridspec.bench.prompts import Prompt
@@ -120,7 +121,7 @@ def _check_extra() -> None:
     except ImportError:
         raise RequestError(
             "Calibration needs scikit-learn, which is not installed. Install it with "
-            "`pip install 'hybridspec[calibrate]'`."
+            f"{install('calibrate')}."
         ) from None
 
 

@@ -10,6 +10,7 @@ import torch
 
 from hybridspec.doctor.finding import Finding, python_version
 from hybridspec.doctor.setting import Setting
+from hybridspec.extras import install
 from hybridspec.kernels import support
 from hybridspec.memory import size
 from hybridspec.runtime.graph import Recorded
@@ -46,7 +47,7 @@ def cuda_bindings(setting: Setting) -> Iterator[Finding]:
     if support.installed("cuda.bindings"):
         yield Finding("cuda-bindings", "OK", _version("cuda-bindings"))
     elif setting.on_gpu:
-        advice = 'The kernels cannot be loaded: `pip install -c constraints.txt ".[gpu]"` in the checkout.'
+        advice = f"The kernels cannot be loaded. Install it with {install('gpu')}."
         yield Finding("cuda-bindings", "FAIL", "not installed", advice)
     else:
         advice = "A CPU needs none; on a GPU the kernels cannot be loaded without it."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from hybridspec.errors import HybridSpecError, said_by
+from hybridspec.extras import install
 
 State = Literal["OK", "note", "FAIL"]
 T = TypeVar("T")
@@ -69,5 +70,5 @@ def python_version() -> Finding:
 def not_importable(error: Exception) -> Iterator[Finding]:
     """All that can be said where the engine, or torch below it, cannot be imported."""
     yield python_version()
-    advice = "Install again: `pip install -c constraints.txt .` in the project's folder."
+    advice = f"Install again: {install()}."
     yield Finding("packages", "FAIL", f"The engine cannot be imported: {said_by(error)}", advice)

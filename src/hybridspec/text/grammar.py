@@ -17,6 +17,7 @@ from torch import Tensor
 from hybridspec.checks import expect
 from hybridspec.core import SamplingParams
 from hybridspec.errors import OptionError, RequestError, said_by
+from hybridspec.extras import install
 from hybridspec.text.schema import schema_text
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -193,7 +194,7 @@ def _library() -> Any:
     except ImportError as error:
         raise RequestError(
             f"JSON answers need the package xgrammar, which cannot be imported: {said_by(error)}. "
-            'Install it: pip install "hybridspec[grammar]".'
+            f"Install it with {install('grammar')}."
         ) from None
     return xgrammar
 
