@@ -47,8 +47,7 @@ def cuda_bindings(setting: Setting) -> Iterator[Finding]:
     if support.installed("cuda.bindings"):
         yield Finding("cuda-bindings", "OK", _version("cuda-bindings"))
     elif setting.on_gpu:
-        command = 'pip install -c constraints.txt ".[gpu]"'
-        advice = f"The kernels cannot be loaded: `{command}` in the checkout."
+        advice = f"The kernels cannot be loaded. Install it with {install('gpu')}."
         yield Finding("cuda-bindings", "FAIL", "not installed", advice)
     else:
         advice = "A CPU needs none; on a GPU the kernels cannot be loaded without it."
