@@ -28,8 +28,8 @@ from hybridspec.profiles import pair_identity
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 RUNTIME = {"device": "cpu", "dtype": "float32"}
-NAMES = ["python", "torch", "triton", "cuda-bindings", "gpu", "target", "drafter", "profile",
-         "memory", "load", "tokens", "kernels"]  # fmt: skip
+NAMES = ["python", "torch", "threads", "triton", "cuda-bindings", "gpu", "target", "drafter",
+         "profile", "memory", "load", "tokens", "kernels"]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

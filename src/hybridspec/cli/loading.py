@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybridspec.cli.interrupts import held_back
+from hybridspec.cli.output import note
 
 if TYPE_CHECKING:
     from hybridspec.engine import Engine
@@ -62,12 +64,17 @@ def load_engine(
     Raises:
         HybridSpecError: a checkpoint, an option or a decoding system that cannot be used.
     """
+    from hybridspec.crowd import Crowd
     from hybridspec.engine import Engine
+    from hybridspec.placement import choose_device
     from hybridspec.sources import find_pair
 
     target, drafter = find_pair(pair.model, pair.draft, pair.revision, pair.draft_revision)
     if system is not None:
         _check_system(system, target, drafter, device, dtype, profile)
+    crowd = Crowd.here()  # before our own work counts in it
+    if choose_device(device).type == "cpu" and crowd.slows:
+        _once(crowd.note)
     progress = None if sys.stderr is not None else False  # a bar needs a place to be drawn
     return Engine.load(
         target,
@@ -81,6 +88,12 @@ def load_engine(
         launcher=launcher,
         prefix_memory=prefix_memory,
     )
+
+
+@cache
+def _once(sentence: str) -> None:
+    """Said once a process, whatever it loads."""
+    note(sentence)
 
 
 def uncalibrated(engine: Engine) -> str:

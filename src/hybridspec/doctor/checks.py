@@ -14,6 +14,7 @@ from hybridspec.doctor.setting import Check, Setting
 CHECKS: dict[str, Check] = {
     "python": e.python,
     "torch": e.torch_version,
+    "threads": e.threads,
     "triton": e.triton,
     "cuda-bindings": e.cuda_bindings,
     "gpu": e.gpu,

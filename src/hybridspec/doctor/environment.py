@@ -8,6 +8,7 @@ from importlib import metadata
 
 import torch
 
+from hybridspec.crowd import COST, REMEDY, Crowd
 from hybridspec.doctor.finding import Finding, python_version
 from hybridspec.doctor.setting import Setting
 from hybridspec.extras import install
@@ -27,6 +28,18 @@ def torch_version(setting: Setting) -> Iterator[Finding]:
     """torch, and whether it was built for GPUs."""
     built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
     yield Finding("torch", "OK", f"{torch.__version__}, built {built}")
+
+
+def threads(setting: Setting) -> Iterator[Finding]:
+    """torch's threads, the cores, and what else they do. Of no weight where a GPU does the work."""
+    crowd = Crowd.here()
+    load = "unknown" if crowd.load is None else f"{crowd.load:.1f}"
+    value = f"{crowd.threads} of torch, {crowd.cores} cores for this process, load average {load}"
+    if crowd.slows and not setting.on_gpu:
+        advice = f"Beside other work threads wait for each other ({COST}); {REMEDY}."
+        yield Finding("threads", "note", value, advice)
+    else:
+        yield Finding("threads", "OK", value)
 
 
 def triton(setting: Setting) -> Iterator[Finding]:
