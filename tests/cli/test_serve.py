@@ -21,7 +21,7 @@ from hybridspec.cli.serve import _hosts, _name
 def serving(*arguments: str, **environment: str) -> Iterator[subprocess.Popen]:
     """The command in a process of its own; its lines are read from `stdout`."""
     command = [sys.executable, "-m", "hybridspec", "serve", "--port", "0", *arguments]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", **environment}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment, **pipes) as process:
         try:
