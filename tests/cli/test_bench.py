@@ -37,7 +37,7 @@ def test_the_bench_is_a_verb_of_hybridspec(capsys):
     assert run(["bench", "speed", "--max-tokens", "0", "--out", "x"]) == 2
     assert capsys.readouterr().err.startswith("Error: --max-tokens is 0")
     with pytest.raises(SystemExit) as ended:
-        run(["bench", "speed", "--nonsense"])
+        run(["bench", "speed", "--nonsense", "--out", "x"])
     assert ended.value.code == 2
 
 
@@ -111,3 +111,8 @@ def test_verbs_with_parsers_of_their_own(verb, words):
     refused = invoke(verb, "--max-tokens", 0, "--out", "x")
     assert refused.exit_code == 2
     assert "Error: --max-tokens is 0" in refused.output
+
+
+@pytest.mark.parametrize("verb", ["speed", "profile", "verify", "quality"])
+def test_a_bench_without_a_folder_for_its_results_is_refused_in_a_sentence(command, verb):
+    command("bench", verb).refused("--out is missing", f"hybridspec bench {verb} --help")

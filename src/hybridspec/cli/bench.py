@@ -9,6 +9,7 @@ import typer
 
 from hybridspec.cli.output import write
 from hybridspec.cli.outputs import check_out
+from hybridspec.errors import RequestError
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 # The parser of the bench itself reads everything, `--help` included: one list of options, which
@@ -23,9 +24,20 @@ def bench(context: typer.Context) -> None:
         write(context.get_help() + "\n")
 
 
+def _check_out_named(context: typer.Context) -> None:
+    """The bench's own parser would answer with pages of usage to what one sentence says."""
+    given = {argument.partition("=")[0] for argument in context.args}
+    if not given & {"--out", "--help", "-h"}:
+        raise RequestError(
+            "--out is missing; expected a folder for the results. See "
+            f"{context.command_path} --help."
+        )
+
+
 @app.command("speed", context_settings=PASS_ALL, add_help_option=False)
 def speed(context: typer.Context) -> None:
     """Compare decoding systems on the same prompts: the paper's tables."""
+    _check_out_named(context)
     from hybridspec.bench.speed import main
 
     raise typer.Exit(main(context.args, "hybridspec bench speed"))
@@ -34,6 +46,7 @@ def speed(context: typer.Context) -> None:
 @app.command("profile", context_settings=PASS_ALL, add_help_option=False)
 def profile(context: typer.Context) -> None:
     """Time verification calls by component and length."""
+    _check_out_named(context)
     from hybridspec.bench.profile import main
 
     raise typer.Exit(main(context.args, "hybridspec bench profile"))
@@ -42,6 +55,7 @@ def profile(context: typer.Context) -> None:
 @app.command("verify", context_settings=PASS_ALL, add_help_option=False)
 def verify(context: typer.Context) -> None:
     """Check that systems give the tokens of plain decoding."""
+    _check_out_named(context)
     from hybridspec.bench.verify import main
 
     raise typer.Exit(main(context.args, "hybridspec bench verify"))
@@ -50,6 +64,7 @@ def verify(context: typer.Context) -> None:
 @app.command("quality", context_settings=PASS_ALL, add_help_option=False)
 def quality(context: typer.Context) -> None:
     """Compare how many questions two systems answer rightly."""
+    _check_out_named(context)
     from hybridspec.bench.quality import main
 
     raise typer.Exit(main(context.args, "hybridspec bench quality"))
