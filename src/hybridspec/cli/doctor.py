@@ -12,7 +12,7 @@ import typer
 
 from hybridspec import __version__
 from hybridspec.cli import options as o
-from hybridspec.cli.loading import import_engine
+from hybridspec.cli.loading import import_engine, one_model
 from hybridspec.cli.output import note, write, write_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document with
 
 
 def doctor(
+    context: typer.Context,
     model: Model = None,
+    named: o.Model = None,
     draft: Draft = None,
     profile: o.Profile = None,
     device: o.Device = "auto",
@@ -55,7 +57,7 @@ def doctor(
 
     Exit codes: 0 nothing failed; 1 a check failed; 2 an option cannot be used.
     """
-    findings = _findings(model, draft, profile, device, dtype)
+    findings = _findings(one_model(context, model, named), draft, profile, device, dtype)
     found = list(findings) if as_json else [_told(finding) for finding in findings]
     if as_json:
         checks = [asdict(finding) for finding in found]

@@ -8,8 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from hybridspec.cli.interrupts import held_back
 from hybridspec.cli.output import note
+from hybridspec.errors import RequestError
 
 if TYPE_CHECKING:
     from hybridspec.engine import Engine
@@ -35,6 +38,26 @@ class Pair:
         """The target and the drafter, as they were named; no drafter is None."""
         without = EMBEDDED if self.model is None else None
         return self.model or EMBEDDED, self.draft or without
+
+
+def one_model(context: typer.Context, place: str | None, option: str | None) -> str | None:
+    """The target of a verb that takes MODEL and --model alike; None: neither is given.
+
+    Args:
+        context: of the verb, whose parameter `model` is the place.
+        place: MODEL, or the environment variable that stands for it; --model goes before that one.
+        option: --model.
+
+    Raises:
+        RequestError: both are on the command line.
+    """
+    source = context.get_parameter_source("model")
+    typed = source is not None and source.name == "COMMANDLINE"
+    if typed and place is not None and option is not None:
+        raise RequestError(
+            f"There are two models, MODEL {place!r} and --model {option!r}; expected one of them."
+        )
+    return place if option is None else option
 
 
 def import_engine() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybridspec.cli import options as o
-from hybridspec.cli.loading import EMBEDDED, Pair, import_engine, load_engine
+from hybridspec.cli.loading import EMBEDDED, Pair, import_engine, load_engine, one_model
 from hybridspec.cli.output import note, write
 from hybridspec.errors import OptionError
 
@@ -150,7 +150,9 @@ AccessLog = Annotated[
 
 
 def serve(
+    context: typer.Context,
     model: Model = None,
+    named: o.Model = None,
     draft: Draft = None,
     revision: o.Revision = None,
     draft_revision: o.DraftRevision = None,
@@ -187,7 +189,7 @@ def serve(
     from hybridspec.serving import Settings, create_app
     from hybridspec.serving.run import address_of, listen, run
 
-    pair = Pair(model, draft, revision, draft_revision)
+    pair = Pair(one_model(context, model, named), draft, revision, draft_revision)
     settings = Settings(
         names=tuple(served_model_name or [_name(pair)]),
         system=system,
