@@ -40,7 +40,7 @@ def call(tmp_path, monkeypatch):
         asked.write_text("")
         code = main([
             "--sglang", str(site), "--peers", str(peers), "--out", str(tmp_path / "out"),
-            "--categories", "coding,math,rag", *arguments,
+            "--categories", "coding,math,rag", "--small", *arguments,
         ])  # fmt: skip
         return code, [json.loads(line) for line in asked.read_text().splitlines()]
 
@@ -100,9 +100,9 @@ def test_without_our_first_run_nothing_is_compared(call, tmp_path, capsys):
 def test_what_cannot_run_is_refused_before_anything_does(call, tmp_path, capsys):
     assert call("--sglang-modes", "dflash5") == (2, [])
     assert "dflash5" in capsys.readouterr().err
-    assert main(["--sglang", str(tmp_path / "site")]) == 2
+    assert main(["--small", "--sglang", str(tmp_path / "site")]) == 2
     assert "needs the folder of bench_sglang.py" in capsys.readouterr().err
-    both = ["--sglang", str(tmp_path / "site"), "--peers", str(tmp_path / "peers")]
+    both = ["--small", "--sglang", str(tmp_path / "site"), "--peers", str(tmp_path / "peers")]
     assert main([*both, "--resume"]) == 2
     assert "needs --out" in capsys.readouterr().err
 

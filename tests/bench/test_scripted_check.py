@@ -106,7 +106,9 @@ def test_a_prompt_after_which_another_token_follows_is_refused(answers):
 def test_a_run_of_several_systems_is_added_up(answers):
     runs = Runs(answers, [parse_system(name, 16) for name in ("ar", "dflash", "static:3")])
     rows = runs.all(["coding", "math"], 2, 30)
-    assert "than ar" in runs.control()
+    assert runs.control().startswith(
+        "a run that commits one input too few a round was found (it ended with other "
+    )
     answers.prompt(11, CONTEXT)
     assert [*rows] == ["ar", "dflash", "static:3"]
     for categories in rows.values():

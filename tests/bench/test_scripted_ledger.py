@@ -75,8 +75,9 @@ def test_nothing_but_the_device_differs_from_what_is_allocated():
 
 
 def test_the_committed_ledger_is_this_one(ledger, tmp_path):
-    assert main(["--out", str(tmp_path)]) == 0
-    made = json.loads((tmp_path / MEMORY).read_text())
+    folder = tmp_path / "not" / "there"
+    assert main(["--out", str(folder)]) == 0
+    made = json.loads((folder / MEMORY).read_text())
     assert made == ledger.document()
     committed = Path(__file__).parents[2] / "benchmarks" / "h200" / MEMORY
     assert json.loads(committed.read_text()) == made

@@ -20,8 +20,12 @@ def decoding(verb: Callable[[Options], int], options: Options) -> int:
     return verb(options)
 
 
-def ending(verb: Callable[[], int]) -> int:
-    """Run a verb; its exit code, or 2 after an error, 130 after Ctrl-C, 141 without a reader."""
+def ending(verb: Callable[[], int], smaller: str | None = None) -> int:
+    """Run a verb; its exit code, or 2 after an error, 130 after Ctrl-C, 141 without a reader.
+
+    Args:
+        smaller: what to do where memory does not suffice; None leaves that error to the caller.
+    """
     try:
         if sys.stdout is None:
             raise HybridSpecError(
@@ -37,3 +41,14 @@ def ending(verb: Callable[[], int]) -> int:
         return 130
     except ReaderGone:  # the results are on disk
         return 141
+    except (MemoryError, RuntimeError) as error:  # torch refuses memory by the latter
+        if smaller is None or not _is_full(error):
+            raise
+        note(f"Error: There is not enough memory. {smaller}")
+        return 2
+
+
+def _is_full(error: Exception) -> bool:
+    from hybridspec.memory import is_full
+
+    return is_full(error)

@@ -40,6 +40,19 @@ def write_atomically(path: Path, text: str) -> None:
         raise unwritable(path, error) from None
 
 
+def made(folder: Path) -> Path:
+    """The folder, made if it was not there.
+
+    Raises:
+        RequestError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    return folder
+
+
 def unwritable(path: Path, error: OSError) -> RequestError:
     """The sentence about a file of results that cannot be written."""
     return RequestError(

@@ -35,7 +35,7 @@ def test_every_part_runs_and_every_check_holds(parts, tmp_path, capsys):
     names = [r["name"] for r in found["records"]]
     assert any(n.startswith("check ") for n in names)
     assert any(n.startswith("target pass") for n in names)
-    assert "checks that do not hold: none" in capsys.readouterr().out
+    assert "All checks that ran hold.\n" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_told_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
@@ -45,7 +45,9 @@ def test_a_part_that_fails_is_told_and_the_rest_goes_on(tmp_path, capsys, monkey
     found = read(tmp_path)
     assert "nowhere" in found["failed"]["router"]["traceback"]
     assert [r["name"] for r in found["records"]] == ["prepare", "embed"]
-    said = [line for line in capsys.readouterr().out.split("\n") if "router failed" in line]
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[-2] == "No check ran. Not run to the end: router."
+    said = [line for line in lines if "router failed" in line]
     assert said[0].startswith("router failed: ModuleNotFoundError: No module named 'hybridspec.")
     assert said[0].endswith("nowhere'. The others go on.")
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from hybridspec.errors import RequestError
 from hybridspec.kernels.bench import table
 from hybridspec.kernels.bench.table import BEGIN, END, fill
 
@@ -87,7 +88,25 @@ def test_a_page_is_filled_between_its_marks_and_again(tmp_path, monkeypatch):
     assert page.read_text() == f"before\n{BEGIN}\n{table.goals(DOCUMENT)}\n{END}\nafter\n"
 
 
+@pytest.mark.parametrize("text", [None, "no JSON", "[]", "{}"])
+def test_what_is_no_document_is_refused_with_a_sentence(text, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "kernels.json"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["table", str(path)])
+    assert table.main() == 2
+    assert capsys.readouterr().err.startswith(f"Error: {path} ")
+
+
+def test_its_help_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["table", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        table.main()
+    assert ended.value.code == 0
+    assert "usage: python -m hybridspec.kernels.bench.table" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("page", ["none", BEGIN, END + BEGIN])
 def test_a_page_without_marks_is_refused(page):
-    with pytest.raises(ValueError, match="lacks"):
+    with pytest.raises(RequestError, match="lacks"):
         fill(page, "text")

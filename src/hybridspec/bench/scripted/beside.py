@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybridspec.bench.files import unwritable, write_atomically
+from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.scripted import against, sglang
 from hybridspec.bench.scripted.steps import Result, Steps, say
 from hybridspec.cli.output import note
@@ -71,12 +71,7 @@ def _folder(path: Path) -> Path:
     Raises:
         HybridSpecError: it cannot be made.
     """
-    folder = path.with_name(f"{path.stem}.steps")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    return folder
+    return made(path.with_name(f"{path.stem}.steps"))
 
 
 def _document(given: argparse.Namespace, steps: Steps) -> dict[str, Any]:

@@ -86,15 +86,16 @@ USELESS = "The run is wrong, so none of its figures counts."
 
 
 def check_control(expected: Expected, answer: Answer) -> str:
-    """Whether a run that committed one input too few every round is found out; by what.
+    """That a run which committed one input too few every round is found out, and by what.
 
     Raises:
         ScriptError: it is not, so the checks see nothing.
     """
     try:
-        expected.check("A run that commits one input too few a round", "exact", answer)
+        expected.check("it", "exact", answer)
     except ScriptError as error:
-        return str(error).removesuffix(USELESS)
+        why = str(error).removesuffix(f". {USELESS}")
+        return f"a run that commits one input too few a round was found ({why})."
     raise ScriptError(
         "A run that committed one input too few every round passed all checks, so they would miss "
         "a wrong commit. The checks or the runtime under test are broken; no figure counts."

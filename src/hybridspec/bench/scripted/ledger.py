@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from hybridspec.bench.command import ending
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.scripted.paper import POOL
 from hybridspec.bench.scripted.report.files import MEMORY
 from hybridspec.bench.scripted.shapes import SHAPES, Shape
@@ -116,6 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
         if out is None:
             write_json(text + "\n")
         else:
+            made(out)
             write_atomically(out / MEMORY, text + "\n")
         return 0
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.bench.scripted.answers import Answers
 from hybridspec.bench.scripted.calibration import blocks, calibrate, with_experts
@@ -62,7 +62,7 @@ def run(given: argparse.Namespace, make: MakeExecutor | None = None) -> int:
     block = plan.shape.drafter.block_size
     runs = Runs(answers, [parse_system(name, block, profile) for name in plan.systems])
     control = runs.control()
-    _say(f"The checks see a wrong commit: {control}\n")
+    _say(f"Self-test passed: {control}\n")
     with _told("Answered"):
         rows = runs.all(plan.categories, plan.answers, plan.tokens)
     about = {
@@ -186,6 +186,6 @@ def _say(text: str) -> None:
 def _write(path: Path | None, document: dict[str, Any]) -> None:
     if path is not None:
         path = path if path.suffix == ".json" else path / NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
+        made(path.parent)
         write_atomically(path, json.dumps(document, indent=1) + "\n")
         _say(f"Wrote {path}\n")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybridspec.bench.command import ending
+from hybridspec.bench.gpu import require
 from hybridspec.bench.scripted.paper import CATEGORIES, PAIRS
 
 NAME = "scripted.json"
@@ -19,6 +20,7 @@ SYSTEMS = (
 )  # fmt: skip
 ROUTINGS = ("skewed", "uniform")
 LAUNCHERS = ("host", "loop", "switch", "eager")
+SMALLER = "Free memory on the device, or lower --context and --tokens."
 DESCRIPTION = """\
 Decode with the full shape of Qwen3.5/3.6-35B-A3B on weights made from a seed, whose text is known,
 and with drafts that are right as often as published for each category. All work is real: the
@@ -119,6 +121,8 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     given = parser(prog).parse_args(arguments)
 
     def run() -> int:
+        led = given.launcher != "host"
+        require("bench scripted", "--small", small=given.small, kernels=led)
         if given.sglang is not None:
             from hybridspec.bench.scripted.beside import run as beside
 
@@ -127,4 +131,4 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
 
         return bench(given)
 
-    return ending(run)
+    return ending(run, SMALLER)

@@ -1,10 +1,7 @@
+"""Checks and timings of every kernel: `python -m hybridspec.kernels.bench --out FILE`."""
+
 import sys
 
-from hybridspec.errors import HybridSpecError
-from hybridspec.kernels.bench.main import main
+from hybridspec.bench.kernels import main
 
-try:
-    raise SystemExit(main())
-except HybridSpecError as error:
-    sys.stderr.write(f"Error: {error}\n")
-    raise SystemExit(2) from None
+raise SystemExit(main(sys.argv[1:]))

@@ -146,9 +146,19 @@ def _report(done: Progress) -> int:
         names = ", ".join(done.left_out)
         sys.stdout.write(f"Left out, for time was up: {names}. --resume goes on with them.\n")
     bad = done.bad()
-    sys.stdout.write(f"checks that do not hold: {', '.join(bad) or 'none'}\n")
+    sys.stdout.write(f"{_verdict(done, bad)}\n")
     sys.stdout.flush()
     return 1 if done.failed or done.left_out or bad else 0
+
+
+def _verdict(done: Progress, bad: list[str]) -> str:
+    """On the checks: which do not hold, and which parts say nothing because they did not run."""
+    if bad:
+        said = f"Checks that do not hold: {', '.join(bad)}."
+    else:
+        said = "All checks that ran hold." if done.checked() else "No check ran."
+    missing = list(dict.fromkeys((*done.failed, *done.left_out)))
+    return f"{said} Not run to the end: {', '.join(missing)}." if missing else said
 
 
 def setting(shape: str) -> Setting:

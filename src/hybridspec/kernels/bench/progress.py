@@ -11,7 +11,7 @@ from typing import Any
 
 import triton
 
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.errors import RequestError, said_by
 from hybridspec.kernels.bench.figures import figures
@@ -110,6 +110,10 @@ class Progress:
         """Checks that do not hold."""
         return [r["name"] for r in self.setting.records if r.get("ok") is False]
 
+    def checked(self) -> bool:
+        """Whether any check ran."""
+        return any("ok" in r for r in self.setting.records)
+
     def document(self) -> dict[str, Any]:
         """What was found and on what."""
         s = self.setting
@@ -131,5 +135,5 @@ class Progress:
     def write(self) -> None:
         """The document, whole or not at all."""
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            made(self.path.parent)
             write_atomically(self.path, json.dumps(self.document(), indent=1) + "\n")

@@ -7,12 +7,17 @@ With a second path, what was wanted and found replaces what stands between that 
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from hybridspec.bench.command import ending
+from hybridspec.bench.files import write_atomically
+from hybridspec.errors import RequestError, said_by
 
 BEGIN, END = "<!-- kernels.json: begin -->", "<!-- kernels.json: end -->"
 FIGURES = ("figure", "found", "wanted", "reached")
@@ -60,12 +65,12 @@ def fill(page: str, text: str, first: str = BEGIN, last: str = END) -> str:
     """The page with the text between its marks.
 
     Raises:
-        ValueError: it has not both marks in their order.
+        RequestError: it has not both marks in their order.
     """
     before, begin, rest = page.partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(
+        raise RequestError(
             f"The page lacks {first} followed by {last}; add both on lines of their own."
         )
     return f"{before}{begin}\n{text}\n{end}{after}"
@@ -122,13 +127,37 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Print the tables, or write the first of them into a page."""
-    document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    if len(sys.argv) < 3:
-        sys.stdout.write(table(document) + "\n")
-        return 0
-    page = Path(sys.argv[2])
-    page.write_text(fill(page.read_text(encoding="utf-8"), goals(document)), encoding="utf-8")
+    """Print the tables, or write the first of them into a page; 0, or 2 after an error."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hybridspec.kernels.bench.table", description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("document", metavar="FILE", type=Path, help="of the kernels' bench")
+    parser.add_argument("page", metavar="PAGE", type=Path, nargs="?", help="with the two marks")
+    given = parser.parse_args()
+    return ending(lambda: run(given.document, given.page))
+
+
+def run(path: Path, page: Path | None) -> int:
+    """Print or write; 0.
+
+    Raises:
+        RequestError: a file that cannot be read, or a page without marks.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if page is None:
+            sys.stdout.write(table(document) + "\n")
+        else:
+            filled = fill(page.read_text(encoding="utf-8"), goals(document))
+            write_atomically(page, filled)
+    except OSError as error:
+        raise RequestError(f"{error.filename} cannot be read: {error.strerror}.") from None
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise RequestError(
+            f"{path} is no document of the kernels' bench ({said_by(error)}). Make one with "
+            "`hybridspec bench kernels`."
+        ) from None
     return 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybridspec.bench.files import CLOCKS_SCHEMA, write_atomically
+from hybridspec.bench.files import CLOCKS_SCHEMA, made, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.bench.scripted.clocks.board import Board
 from hybridspec.errors import RequestError, said_by
@@ -78,7 +78,7 @@ class Document:
                 "took": self.board.took, "parts": self.parts, "failed": self.failed,
                 "left_out": self.left_out,
             }  # fmt: skip
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            made(self.path.parent)
             write_atomically(self.path, json.dumps(body, indent=1) + "\n")
 
     def _identity(self, found: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import CLOCKS
+from hybridspec.bench.gpu import require
 from hybridspec.bench.scripted.clocks.parts import ON_REQUEST, PARTS
-from hybridspec.bench.scripted.verb import TRACES
+from hybridspec.bench.scripted.verb import SMALLER, TRACES
 
 PROG = "python -m hybridspec.bench.scripted.clocks"
 SYSTEMS = ("ar", "static:4", "hybridspec", "dflash")
@@ -90,8 +91,9 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     given = parser(prog).parse_args(arguments)
 
     def run() -> int:
+        require("The bench of clocks", "--small", small=given.small)
         from hybridspec.bench.scripted.clocks.main import run as clocks
 
         return clocks(given)
 
-    return ending(run)
+    return ending(run, SMALLER)
