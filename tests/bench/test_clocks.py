@@ -18,6 +18,7 @@ from hybridspec.bench.scripted.clocks.rounds import Variant, compared
 from hybridspec.bench.scripted.clocks.startup import cold, start_up
 from hybridspec.bench.scripted.clocks.tables import TABLES, tables
 from hybridspec.bench.scripted.clocks.verb import main, parser
+from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import HybridSpecError
 
 SMALL = ("--small", "--launchers", "host", "--launcher", "host", "--turns", "3")
@@ -80,7 +81,10 @@ def test_a_run_is_gone_on_with(tmp_path, capsys, monkeypatch):
     first = json.loads(out.read_text())
     assert [*first["parts"]] == ["launchers"]
     assert [r["system"] for r in first["parts"]["launchers"]["rows"]] == ["ar", "static:2"]
-    assert "Launchers, x host" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Launchers, x host" in said
+    assert MEANINGLESS in said
+    assert first["shape_is"] == "small"
 
     monkeypatch.setitem(PARTS, "gaps", "rounds.no_such_function")
     assert main([*command, "--parts", "launchers", "gaps", "verifiers", "--resume"]) == 1

@@ -25,6 +25,7 @@ from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
 from hybridspec.bench.scripted.report.systems import components, main_table, rounds
 from hybridspec.bench.scripted.report.times import lengths, passes
+from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
 
 H200 = Path(__file__).parents[2] / "benchmarks" / "h200"
@@ -38,6 +39,16 @@ def rows(table) -> dict[str, tuple[str, ...]]:
 def against() -> dict:
     made = beside()
     return made | {"against": figures(made)}
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_small_shape_s_figures_are_said_to_mean_nothing(which):
+    """Wherever it was measured: a run, the kernels, the clocks."""
+    others = {"records": [], "run": {"commit": None}}, {"parts": {}}
+    made = [document(), *others]
+    assert MEANINGLESS not in report(Measured([made[0]], *made[1:]))
+    made[which] |= {"shape_is": "small"}
+    assert report(Measured([made[0]], *made[1:])).startswith(MEANINGLESS)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -47,6 +47,7 @@ def test_a_run_reports_every_system_of_every_category(document):
 
 
 def test_it_says_what_was_scripted(document):
+    assert document["shape_is"] == "small"
     facts = document["facts"]
     assert facts["distinct"]["1"] == 4
     assert facts["distinct"]["4"] < facts["distinct"]["8"] < facts["distinct"]["16"] < 32

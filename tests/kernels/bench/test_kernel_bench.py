@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
 from hybridspec.kernels.bench import main as bench
 
@@ -43,9 +44,11 @@ def test_a_part_that_fails_is_told_and_the_rest_goes_on(tmp_path, capsys, monkey
     asked = ["--shape", "small", "--out", str(tmp_path), "--parts", "router", "norms"]
     assert bench.main(asked) == 1
     found = read(tmp_path)
+    assert found["shape_is"] == "small"
     assert "nowhere" in found["failed"]["router"]["traceback"]
     assert [r["name"] for r in found["records"]] == ["prepare", "embed"]
     lines = capsys.readouterr().out.split("\n")
+    assert MEANINGLESS in lines
     assert lines[-2] == "No check ran. Not run to the end: router."
     said = [line for line in lines if "router failed" in line]
     assert said[0].startswith("router failed: ModuleNotFoundError: No module named 'hybridspec.")

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
 from hybridspec.kernels.bench import table
 from hybridspec.kernels.bench.table import BEGIN, END, fill
@@ -68,6 +69,11 @@ def test_what_was_measured_on_is_said():
     first = table.table(DOCUMENT).split("\n")[0]
     assert first.startswith("G, torch 2.11, Triton 3.6, commit 012345678, driver 580. A copy: 4.2")
     assert first.endswith("Measured with an earlier source: norms. Failed: head.")
+
+
+def test_a_small_shape_s_figures_are_said_to_mean_nothing():
+    assert table.table(DOCUMENT | {"shape_is": "small"}).startswith(MEANINGLESS)
+    assert MEANINGLESS not in table.table(DOCUMENT | {"shape_is": "35b"})
 
 
 def test_every_figure_says_whether_it_was_reached():

@@ -20,6 +20,7 @@ from typing import Any
 from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.scripted import against, sglang
 from hybridspec.bench.scripted.steps import Result, Steps, say
+from hybridspec.bench.small import warned
 from hybridspec.cli.output import note
 from hybridspec.errors import HybridSpecError, OptionError
 
@@ -59,7 +60,7 @@ def run(given: argparse.Namespace, name: str) -> int:
             note(f"Interrupted. Finished steps are in {steps.folder}; --resume goes on from there.")
             return 130
         write_atomically(path, json.dumps(document, indent=1) + "\n")
-        say(f"\n{against.report(document)}\n")
+        say(f"\n{warned(document, against.report(document))}\n")
         if given.out is not None:
             say(f"Wrote {path}\n")
     return 1 if steps.failed else 0

@@ -35,6 +35,7 @@ from hybridspec.bench.scripted.tables import Gain, Rows, figures, table
 from hybridspec.bench.scripted.thinning import Thinned
 from hybridspec.bench.scripted.traces import Fit, Traces
 from hybridspec.bench.scripted.verb import NAME, SCHEMA
+from hybridspec.bench.small import shape_is, warned
 from hybridspec.policy.profile import Profile
 from hybridspec.runtime.launching import Launcher
 from hybridspec.systems import parse_system
@@ -70,7 +71,7 @@ def run(given: argparse.Namespace, make: MakeExecutor | None = None) -> int:
         "control": control, "memory": _memory(plan, answers), "profile": asdict(profile),
         "traces": _described(pair, given.pair),
     }  # fmt: skip
-    _write(given.out, _document(plan, pair) | _reported(rows, Facts.of(routing)) | about)
+    _write(given.out, _document(plan, pair) | _reported(rows, Facts.of(routing), plan) | about)
     return 0
 
 
@@ -97,19 +98,21 @@ def _named(plan: Plan, traces: Traces, published: str) -> dict[Name, Thinned]:
 def _document(plan: Plan, pair: Pair) -> dict[str, Any]:
     """What ran, and on what."""
     return {
-        "schema": SCHEMA, "machine": machine(pair.target.device), "code": code(),
+        "schema": SCHEMA, **shape_is(plan.small),
+            "machine": machine(pair.target.device), "code": code(),
         "run": circumstances(), "recipe": asdict(plan.recipe), "shape": asdict(plan.shape.target),
         "context": plan.context, "tokens": plan.tokens, "answers": plan.answers,
     }  # fmt: skip
 
 
-def _reported(rows: Rows, facts: Facts) -> dict[str, Any]:
+def _reported(rows: Rows, facts: Facts, plan: Plan) -> dict[str, Any]:
     """The figures, printed.
 
     What equation 6 brings is left out where routing is not as in text, or not both systems ran.
     """
     found, gain = figures(rows), None
-    _say(f"\n{table(found)}\n\nAll tokens are the known ones, all states those of ar.\n")
+    said = warned(shape_is(plan.small), table(found))
+    _say(f"\n{said}\n\nAll tokens are the known ones, all states those of ar.\n")
     if facts.like_text and {"hybridspec", "nominal-only"} <= rows.keys():
         gain = Gain.of(rows["hybridspec"], rows["nominal-only"])
         _say(f"{gain.line()}\n")

@@ -68,6 +68,11 @@ class Plan:
         )  # fmt: skip
 
     @property
+    def small(self) -> bool:
+        """Whether the shape is one whose figures mean nothing."""
+        return self.shape is not SHAPES["35b"]
+
+    @property
     def capacity(self) -> int:
         """Tokens of a prompt with its answer."""
         return self.context + max(self.tokens, self.timed, CONTROL) + 1

@@ -13,9 +13,10 @@ import triton
 
 from hybridspec.bench.files import made, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.bench.small import shape_is
 from hybridspec.errors import RequestError, said_by
 from hybridspec.kernels.bench.figures import figures
-from hybridspec.kernels.bench.setting import Setting
+from hybridspec.kernels.bench.setting import SHAPES, Setting
 
 SCHEMA = "hybridspec.bench.kernels/2"
 SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
@@ -119,6 +120,7 @@ class Progress:
         s = self.setting
         return {
             "schema": SCHEMA,
+            **shape_is(s.shape != SHAPES["35b"]),
             **self.about,
             "run": self.run,
             "triton": triton.__version__,

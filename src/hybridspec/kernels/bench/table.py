@@ -17,6 +17,7 @@ from typing import Any
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import write_atomically
+from hybridspec.bench.small import warned
 from hybridspec.errors import RequestError, said_by
 
 BEGIN, END = "<!-- kernels.json: begin -->", "<!-- kernels.json: end -->"
@@ -38,7 +39,7 @@ def goals(document: dict[str, Any]) -> str:
     """On what it was measured; what was wanted and found."""
     figures = document.get("figures")
     rows = [_lines(FIGURES, map(_figure, figures))] if figures else []
-    return "\n\n".join([_about(document), *rows])
+    return warned(document, "\n\n".join([_about(document), *rows]))
 
 
 def is_peer(record: dict[str, Any]) -> bool:

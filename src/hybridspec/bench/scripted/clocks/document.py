@@ -11,6 +11,7 @@ from typing import Any
 from hybridspec.bench.files import CLOCKS_SCHEMA, made, write_atomically
 from hybridspec.bench.machine import circumstances, code, machine
 from hybridspec.bench.scripted.clocks.board import Board
+from hybridspec.bench.small import shape_is
 from hybridspec.errors import RequestError, said_by
 
 SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
@@ -30,7 +31,8 @@ class Document:
         # Asked now: a part may leave the GPU in a state in which it answers no more.
         plan = self.board.plan
         self.about = {
-            "schema": CLOCKS_SCHEMA, "machine": machine(self.board.device), "run": circumstances(),
+            "schema": CLOCKS_SCHEMA, **shape_is(plan.small),
+            "machine": machine(self.board.device), "run": circumstances(),
             "shape": json.loads(json.dumps(asdict(plan.shape.target))), "context": plan.context,
         }  # fmt: skip
         self.source = code()["source_sha256"]

@@ -18,6 +18,7 @@ from hybridspec.bench.scripted.clocks.board import Board
 from hybridspec.bench.scripted.clocks.document import Document
 from hybridspec.bench.scripted.clocks.parts import PARTS
 from hybridspec.bench.scripted.clocks.tables import tables
+from hybridspec.bench.small import warned
 
 Part = Callable[[Board], dict[str, Any]]
 
@@ -42,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
         _say(f"[{i + 1} of {len(wanted)}] {name}")
         attempt(name, done)
     done.write()
-    _say("\n" + tables(done.parts))
+    _say("\n" + warned(done.about, tables(done.parts)))
     if done.left_out:
         _say(f"Left out, for time was up: {', '.join(done.left_out)}. --resume goes on with them.")
     return 1 if done.failed or done.left_out else 0

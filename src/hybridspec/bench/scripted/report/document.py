@@ -14,12 +14,17 @@ from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
 from hybridspec.bench.scripted.report.systems import components, main_table, rounds
 from hybridspec.bench.scripted.report.times import lengths, passes
+from hybridspec.bench.small import warned
 from hybridspec.bench.tables import Table
 
 
 def report(measured: Measured) -> str:
     """Markdown."""
-    return "\n\n".join([about(measured.runs[0]), *map(markdown.table, tables(measured))])
+    text = "\n\n".join([about(measured.runs[0]), *map(markdown.table, tables(measured))])
+    for document in (*measured.runs, measured.kernels, measured.clocks):
+        if (said := warned(document, text)) != text:
+            return said
+    return text
 
 
 def tables(measured: Measured) -> Iterator[Table]:
