@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+CONTEXT = 4096  # of the server that is asked; one of the wrong requests is too long for it
 SYSTEMS = (None, "ar", "static:4", "dflash", "auto", "hybridspec")
 VOCABULARY = """
 the garden clock morning village autumn rain window letter bell river stone why how is was green
@@ -43,7 +44,7 @@ WRONG = (
     Wrong(TEXT, b'{"prompt": [1, 2, 999999999]}', 400),
     Wrong(TEXT, b'{"prompt": "Hi", "stream": true, "system": "static:99"}', 400),
     Wrong(TEXT, b"\xff\xfe\x00", 400),
-    Wrong(TEXT, json.dumps({"prompt": "word " * 5000}).encode(), 400),
+    Wrong(TEXT, json.dumps({"prompt": "word " * CONTEXT}).encode(), 400),
     Wrong("/v1/embeddings", b"{}", 404),
 )
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench.machine import circumstances, code, machine
-from hybridspec.bench.soak.asks import asks
+from hybridspec.bench.soak.asks import CONTEXT, asks
 from hybridspec.bench.soak.load import Load, alone
 from hybridspec.bench.soak.report import report, sound
 from hybridspec.bench.soak.server import HOST, Figures, Server, serving
 
 # Small, so that all that may grow has grown within a minute: what grows later is a leak. Requests
 # far beyond the context are among those asked.
-SMALL = ("--prefix-memory", "64", "--max-context", "4096")
+SMALL = ("--prefix-memory", "64", "--max-context", str(CONTEXT))
 WARM = 60.0  # seconds, at most a fifth of the run: memory is judged from then on
 
 
