@@ -162,7 +162,7 @@ def test_nothing_failed_or_grew_is_sound():
         {"exit_code": -9},
         {"after": results()["after"] | {"waiting": 1}},
         {"after": results()["after"] | {"files": 9}},
-        {"samples": [{"memory": m, "waiting": 0} for m in (100, 100, 110, 110)]},
+        {"samples": [{"memory": m, "waiting": 0} for m in (100, 102, 104, 106)]},
     ],
     ids=["fault", "exit code", "waiting", "files", "memory"],
 )
