@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
 from hybridspec.kernels.bench import table
+from hybridspec.kernels.bench.figure_rows import figure_tables
 from hybridspec.kernels.bench.table import BEGIN, END, fill
 
 DOCUMENT = {
@@ -82,6 +84,35 @@ def test_every_figure_says_whether_it_was_reached():
     assert found["ratio"] == ["1.1 times", "at least 1.3 times", "no"]
     assert found["call"] == ["not measured", "at most 550 us", ""]
     assert found["known"] == ["7 us", "", ""]
+
+
+def figure(name, found, target, met):
+    return {"figure": name, "unit": "us", "sense": "at most", "target": target, "found": found,
+            "met": met}  # fmt: skip
+
+
+def test_figures_that_differ_in_w_or_u_alone_share_a_row():
+    figures = [
+        figure("round, w = 2", 97.24, 140, True), figure("round, w = 4", 160.0, 150, False),
+        figure("pass, w = 2: gate", 9.0, 5, False), figure("pass, w = 4: gate", None, 5, None),
+        figure("alone, w = 1", 1.0, 2, True), figure("layer, U = 8", 7.0, None, None),
+        figure("layer, U = 25", 8.0, None, None),
+    ]  # fmt: skip
+    single, rounds, layers = figure_tables(figures)
+    assert single[1:] == [["alone, w = 1", "1 us", "at most 2 us", "yes"]]
+    assert rounds == [
+        ["figure", "w = 2", "w = 4", "unit", "wanted", "reached"],
+        ["round", "97.24", "160", "us", "at most 140 / 150", "at w = 2 alone"],
+        ["pass: gate", "9", "not measured", "us", "at most 5", "no"],
+    ]
+    assert layers[1] == ["layer", "7", "8", "us", "", ""]
+
+
+def test_the_committed_page_has_the_committed_document_s_figures():
+    root = Path(__file__).parents[3]
+    found = json.loads((root / "benchmarks" / "h200" / "kernels.json").read_text())
+    page = (root / "docs" / "kernels.md").read_text()
+    assert fill(page, table.goals(found)) == page
 
 
 def test_a_page_is_filled_between_its_marks_and_again(tmp_path, monkeypatch):

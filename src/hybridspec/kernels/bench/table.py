@@ -19,9 +19,9 @@ from hybridspec.bench.command import ending
 from hybridspec.bench.files import write_atomically
 from hybridspec.bench.small import warned
 from hybridspec.errors import RequestError, said_by
+from hybridspec.kernels.bench.figure_rows import figure_tables
 
 BEGIN, END = "<!-- kernels.json: begin -->", "<!-- kernels.json: end -->"
-FIGURES = ("figure", "found", "wanted", "reached")
 HEAD = ("kernel", "tile", "us", "again", "MB", "TB/s", "of copy", "peer, us", "peer / ours")
 ROUND = re.compile(r"^round (?P<who>.+): (?P<at>w = \d+, m = \d+)$")
 BLOCK = re.compile(r"^(stream )?block, (?P<at>U = \d+)$")
@@ -38,7 +38,7 @@ def table(document: dict[str, Any]) -> str:
 def goals(document: dict[str, Any]) -> str:
     """On what it was measured; what was wanted and found."""
     figures = document.get("figures")
-    rows = [_lines(FIGURES, map(_figure, figures))] if figures else []
+    rows = [_lines(head, body) for head, *body in figure_tables(figures or [])]
     return warned(document, "\n\n".join([_about(document), *rows]))
 
 
@@ -92,14 +92,6 @@ def _about(document: dict[str, Any]) -> str:
     if failed := document.get("failed"):
         about += f" Failed: {', '.join(failed)}."
     return about
-
-
-def _figure(row: dict[str, Any]) -> list[str]:
-    """Of a row of `figures.figures`."""
-    unit = row["unit"]
-    found = "not measured" if row["found"] is None else f"{row['found']:g} {unit}"
-    wanted = "" if row["target"] is None else f"{row['sense']} {row['target']:g} {unit}"
-    return [row["figure"], found, wanted, {True: "yes", False: "no", None: ""}[row["met"]]]
 
 
 def _row(r: dict[str, Any], records: Sequence[dict[str, Any]]) -> list[str]:
