@@ -57,7 +57,9 @@ def peer_of(record: dict[str, Any], records: Sequence[dict[str, Any]]) -> float 
 
     def same(other: dict[str, Any]) -> bool:
         found = ROUND.match(other["name"]) if asked else None
-        return other["name"] in names or (found is not None and found["at"] == asked["at"])
+        if other["name"] in names:
+            return True
+        return asked is not None and found is not None and found["at"] == asked["at"]
 
     return min((r["us"] for r in records if "us" in r and is_peer(r) and same(r)), default=None)
 

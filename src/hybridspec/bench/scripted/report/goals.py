@@ -49,7 +49,9 @@ def goals(documents: Sequence[Document], clocks: Document | None = None) -> Tabl
         return None
     share = Goal("gaps between rounds, part of a round", 0.02, 0.02, _gaps(clocks), most=True)
     rows = tuple(goal.row(documents) for goal in (*GOALS, share))
-    return Table("What was wanted", ("figure", "found", "wanted", "gate", "reached"), rows)
+    head = ("figure", "found", "wanted", "gate", "reached")
+    note = "Wanted: the figure to reach. Gate: the least that counts."
+    return Table("What was wanted", head, rows, note)
 
 
 def _mean(system: str, key: str, over: str | None = None) -> Callable[[Sequence[Document]], Found]:
