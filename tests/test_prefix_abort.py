@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from hybridspec.core import SamplingParams
 from reused import CHUNK, answer, assert_alike, store, text_ids, tiny
@@ -134,18 +135,27 @@ def test_closing_in_a_prompt_keeps_the_pass_under_way(engine, monkeypatch):
     assert_right(engine, prompt)
 
 
-def test_a_device_without_memory_drops_what_is_kept(engine, monkeypatch, caplog):
-    import torch
-
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        MemoryError(),
+    ],
+    ids=["gpu", "cpu", "python"],
+)
+def test_a_device_without_memory_drops_what_is_kept(engine, monkeypatch, caplog, error):
+    from hybridspec.kernels import support
     from hybridspec.runtime.prefix import reuse
 
     prompt = text_ids(70)
     law = answer(engine, prompt, PARAMS, reuse="none")
 
     def full(*args, **kwargs):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     answer(engine, text_ids(50, seed=6), PARAMS)
+    monkeypatch.setattr(support, "_said", {})  # what was said once is not said again
     monkeypatch.setattr(reuse.Point, "of", full)
     assert_alike(answer(engine, prompt, PARAMS), law)
     assert kept(engine) == []
@@ -153,3 +163,14 @@ def test_a_device_without_memory_drops_what_is_kept(engine, monkeypatch, caplog)
     monkeypatch.undo()
     assert_alike(answer(engine, prompt, PARAMS), law)
     assert_right(engine, prompt)
+
+
+def test_an_error_of_another_kind_is_not_taken_for_full_memory(engine, monkeypatch):
+    from hybridspec.runtime.prefix import reuse
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("a shape is wrong")
+
+    monkeypatch.setattr(reuse.Point, "of", broken)
+    with pytest.raises(RuntimeError, match="a shape is wrong"):
+        answer(engine, text_ids(70), PARAMS)

@@ -163,6 +163,15 @@ def test_a_named_call_leaves_only_its_arguments_to_the_model(client, script):
     assert (call["name"], json.loads(call["arguments"])) == ("weather", ARGUMENTS)
 
 
+def test_a_named_call_is_begun_as_json_whatever_its_name(client, script):
+    script('{"city": "Zürich", "days": 3}}</tool_call>')
+    function = TOOLS[0]["function"] | {"name": 'a"b\\c'}
+    named = {"type": "function", "function": {"name": function["name"]}}
+    tools = [{"type": "function", "function": function}]
+    [call] = ask(client, tools=tools, tool_choice=named)["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] == function["name"]
+
+
 def test_a_call_and_its_result_go_back_to_the_model(client, engine):
     call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     messages = [

@@ -16,12 +16,13 @@ from hybridspec.serving.settings import Settings
 from hybridspec.serving.turns import Ask
 from hybridspec.text.reasoning import CLOSE, Thought, thought_after
 from hybridspec.text.tools import PARSERS
+from hybridspec.text.tools.values import dumped
 
 NO_THOUGHT = ("none", "minimal")
 EFFORTS = (*NO_THOUGHT, "low", "medium", "high", "xhigh", "max")
 OPENINGS = {
     "qwen3_coder": ("<tool_call>\n<function=", "{name}>\n"),
-    "hermes": ('<tool_call>\n{"name": "', '{name}", "arguments": '),
+    "hermes": ('<tool_call>\n{"name": "', '{escaped}", "arguments": '),
 }
 """By the form of calls: how one begins, and how it goes on when its function is known."""
 END_OF_THOUGHT = "\n</think>\n\n"
@@ -129,7 +130,8 @@ def _opening(request: ChatRequest, form: str | None) -> str:
         return ""
     begin, named = OPENINGS[form]
     if isinstance(wanted, ToolChoice):
-        begin += named.format(name=wanted.function.name)
+        name = wanted.function.name
+        begin += named.format(name=name, escaped=dumped(name)[1:-1])
     return begin
 
 

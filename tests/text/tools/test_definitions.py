@@ -30,6 +30,7 @@ for _ in range(3000):
         ([{"function": {}}], "Tool 0 has the name None"),
         ([{"function": {"name": " "}}], "Tool 0 has the name ' '"),
         ([{"function": {"name": "a>b"}}], "Tool 0 has the name 'a>b'"),
+        ([{"function": {"name": "f\ud800"}}], r"Tool 0 has the name 'f\\ud800'"),
         (
             [{"function": {"name": "f", "parameters": [1]}}],
             "parameters of the type list",

@@ -64,6 +64,7 @@ def test_any_cut_gives_what_one_push_gives(text, places):
         "<tool_call>\n[1]\n</tool_call>",
         '<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>',
         '<tool_call>\n{"name": 5, "arguments": {}}\n</tool_call>',
+        '<tool_call>\n{"name": "f\\ud800", "arguments": {}}\n</tool_call>',
         '<tool_call>\n{"arguments": {}}\n</tool_call> and so on',
         '<tool_call>\n{"name": "f", "arguments": {"x": NaN}}\n</tool_call>',
         '<tool_call>\n{"name": "f", "arguments": {"x": 1e999}}\n</tool_call>',

@@ -5,6 +5,7 @@ import json
 import pytest
 from call_texts import tool
 
+from hybridspec.text.tools import values
 from hybridspec.text.tools.values import json_of, parameter_types
 
 ALL = ("null", "boolean", "integer", "number", "object", "array", "string")
@@ -78,6 +79,23 @@ def test_the_types_of_a_parameter(schema, types):
     loop = {"$ref": "#/$defs/loop"}
     definition["function"]["parameters"]["$defs"] = {"place": {"type": "object"}, "loop": loop}
     assert parameter_types(definition, "p") == types
+
+
+def test_references_that_lead_back_are_followed_once(monkeypatch):
+    """Ten ways back at each of sixteen levels would be 10^16 steps."""
+    steps = []
+
+    def counted(pointer, root):
+        steps.append(pointer)
+        assert len(steps) <= 2
+        return referred(pointer, root)
+
+    referred = values._referred
+    monkeypatch.setattr(values, "_referred", counted)
+    loops = {"anyOf": [{"$ref": "#/$defs/loop"}] * 10 + [{"$ref": "#/$defs/end"}]}
+    definition = tool("f", p={"$ref": "#/$defs/loop"})
+    definition["function"]["parameters"]["$defs"] = {"loop": loops, "end": {"type": "integer"}}
+    assert parameter_types(definition, "p") == {"integer"}
 
 
 def test_a_parameter_that_is_not_defined_is_a_string_or_of_the_further_ones():

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from typing import Literal, get_args
 
-import torch
-
 from hybridspec.core import prefill_chunk
 from hybridspec.errors import OptionError
 from hybridspec.kernels.support import once
+from hybridspec.memory import is_full
 from hybridspec.model.target import Target
 from hybridspec.runtime.prefix.cuts import Cuts
 from hybridspec.runtime.prefix.parts import Point, Rows, restore
@@ -113,7 +112,9 @@ class Reuse:
                 exact=exact and parent.exact,
                 drafted=drafted,
             )
-        except torch.OutOfMemoryError:
+        except (RuntimeError, MemoryError) as error:
+            if not is_full(error):
+                raise
             store.clear()
             self._node = None
             once("The device has no memory left for kept prefixes; they were dropped.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hybridspec.checks import brief
+from hybridspec.checks import brief, is_unicode
 from hybridspec.errors import RequestError
 from hybridspec.text.tools.values import dumped
 
@@ -37,7 +37,7 @@ def _checked(index: int, tool: Mapping[str, Any]) -> str:
     if not isinstance(function, Mapping) or tool.get("type", "function") != "function":
         raise RequestError(f"Tool {index} is no function; expected {EXAMPLE}.")
     name, parameters = function.get("name"), function.get("parameters")
-    if not isinstance(name, str) or not name.strip() or any(mark in name for mark in "<>\n"):
+    if not isinstance(name, str) or not _is_name(name):
         raise RequestError(
             f"Tool {index} has the name {brief(name)}; expected a text such as search."
         )
@@ -54,3 +54,8 @@ def _checked(index: int, tool: Mapping[str, Any]) -> str:
             "false, null, lists and objects, not nested too deeply."
         ) from None
     return name
+
+
+def _is_name(text: str) -> bool:
+    """Whether every form of calls can hold it."""
+    return bool(text.strip()) and not any(mark in text for mark in "<>\n") and is_unicode(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hybridspec.checks import is_unicode
 from hybridspec.text.tools.deltas import CALL, END, ToolParser
 from hybridspec.text.tools.values import dumped, loaded
 
@@ -49,7 +50,7 @@ def _parts(call: Any) -> tuple[str, str]:
         ValueError: it is no call. RecursionError: nested too deeply.
     """
     name = call.get("name") if isinstance(call, dict) else None
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or not is_unicode(name):
         raise ValueError("no name")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, dict):

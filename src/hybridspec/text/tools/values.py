@@ -26,7 +26,7 @@ def parameter_types(tool: Mapping[str, Any] | None, name: str) -> frozenset[str]
     found = properties.get(name) if isinstance(properties, Mapping) else None
     if found is None:
         found = schema.get("additionalProperties")
-    return frozenset(_types(found, schema, MOST_NESTED)) or STRING
+    return frozenset(_types(found, schema, MOST_NESTED, set())) or STRING
 
 
 def json_of(text: str, types: frozenset[str]) -> str:
@@ -67,7 +67,8 @@ def loaded(text: str) -> Any:
     return json.loads(text, parse_constant=_refuse, strict=False)
 
 
-def _types(schema: object, root: Mapping[str, Any], depth: int) -> Iterable[str]:
+def _types(schema: object, root: Mapping[str, Any], depth: int, seen: set[str]) -> Iterable[str]:
+    """The types that are named. seen: the references that were followed; none is twice."""
     if not isinstance(schema, Mapping) or depth == 0:
         return
     named = schema.get("type")
@@ -78,13 +79,16 @@ def _types(schema: object, root: Mapping[str, Any], depth: int) -> Iterable[str]
     for key in ("anyOf", "oneOf", "allOf"):
         choices = schema.get(key)
         for choice in choices if isinstance(choices, list) else ():
-            yield from _types(choice, root, depth - 1)
-    yield from _types(_referred(schema.get("$ref"), root), root, depth - 1)
+            yield from _types(choice, root, depth - 1, seen)
+    pointer = schema.get("$ref")
+    if isinstance(pointer, str) and pointer not in seen:
+        seen.add(pointer)
+        yield from _types(_referred(pointer, root), root, depth - 1, seen)
 
 
-def _referred(pointer: object, root: Mapping[str, Any]) -> object:
+def _referred(pointer: str, root: Mapping[str, Any]) -> object:
     """What a reference such as `#/$defs/Place` names; None if nothing."""
-    if not isinstance(pointer, str) or not pointer.startswith("#/"):
+    if not pointer.startswith("#/"):
         return None
     found: object = root
     for key in pointer.removeprefix("#/").split("/"):
