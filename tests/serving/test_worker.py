@@ -48,6 +48,29 @@ def test_a_model_that_cannot_be_loaded_is_said_so():
     assert str(told[0]) == "There is none."
 
 
+def test_who_cannot_be_told_that_it_is_loaded_stops_nobody(engine):
+    app = create_app(engine, Settings())
+    told = []
+
+    def breaks(failure):
+        told.append(failure)
+        raise BrokenPipeError
+
+    app.state.worker.on_loaded = breaks
+    with TestClient(app) as client:
+        until(lambda: bool(told))
+        assert ask(client, max_tokens=1)["usage"]["completion_tokens"] == 1
+        assert client.get("/health").status_code == 200
+
+
+def test_without_its_thread_the_server_calls_itself_ill(make_client):
+    worker = (client := make_client()).app.state.worker
+    worker._line.close()  # as what ends it
+    worker._thread.join(60)
+    assert client.get("/health").status_code == 503
+    assert client.get("/health").json() == {"status": "failing"}
+
+
 @pytest.mark.parametrize("error", [RuntimeError("secret words"), RequestError("Not so.")])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_that_fails_fails_alone(client, monkeypatch, error, stream):

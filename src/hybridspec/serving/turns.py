@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -80,7 +81,7 @@ class Turn(ABC, Generic[T]):
 
     def _tell(self, function: Callable[[Any], None], value: Any) -> None:
         """Call a function in the loop; where that is over, there is nobody to tell."""
-        if not self._loop.is_closed():
+        with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, value)
 
 

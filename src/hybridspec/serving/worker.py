@@ -57,8 +57,10 @@ class Worker:
 
     @property
     def state(self) -> str:
-        """`loading`, `ok`, or `failing` when loading or the last turns in a row failed."""
-        if self.failure is not None or self._defects >= DEFECTS:
+        """`loading`, `ok`, or `failing`: loading or the last turns in a row failed, or nobody is
+        there any more to serve."""
+        dead = self._thread.ident is not None and not self._thread.is_alive()
+        if dead or self.failure is not None or self._defects >= DEFECTS:
             return "failing"
         return "loading" if self._engine is None else "ok"
 
@@ -105,11 +107,19 @@ class Worker:
             self._engine = self._load()
         except BaseException as error:
             self.failure = error
-        if self.on_loaded is not None:
-            self.on_loaded(self.failure)
+        self._tell_loaded()
         while self.failure is None and (turn := self._line.take()) is not None:
             if not turn.cancelled:
                 self._serve(turn)
+
+    def _tell_loaded(self) -> None:
+        """Whoever is told may fail, as where nobody reads standard output; this thread may not."""
+        try:
+            if self.on_loaded is not None:
+                self.on_loaded(self.failure)
+        except Exception as error:
+            said = "That the model is loaded could not be told (%s); requests are served."
+            logger.warning(said, str(error) or type(error).__name__)
 
     def _serve(self, turn: Turn[Any]) -> None:
         self._running = turn
