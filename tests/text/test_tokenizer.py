@@ -1,4 +1,7 @@
 import json
+import sys
+import threading
+import time
 
 import pytest
 import tokenizers
@@ -7,7 +10,7 @@ from tokenizers import AddedToken, decoders, models, processors
 from transformers import AutoTokenizer
 
 from hybridspec.errors import CheckpointError, RequestError
-from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.tokenizer import LONG, Tokenizer
 
 TEXTS = [
     "",
@@ -31,6 +34,43 @@ def test_encode_and_decode_as_transformers(tokenizer, reference, text):
     assert ids == reference(text)["input_ids"]
     assert tokenizer.decode(ids) == reference.decode(ids, skip_special_tokens=True)
     assert tokenizer.decode(ids, skip_special_tokens=False) == reference.decode(ids)
+
+
+@pytest.mark.parametrize("length", [LONG - 1, LONG, 3 * LONG])
+@pytest.mark.parametrize("special", [True, False])
+def test_a_long_text_has_the_same_ids(tmp_path, length, special):
+    backend = small_bpe()
+    start = backend.token_to_id("<|endoftext|>")
+    backend.post_processor = processors.TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", start)]
+    )
+    made = Tokenizer.from_dir(write(tmp_path, backend))
+    text = ("".join(TEXTS) * length)[:length]
+    expected = backend.encode(text, add_special_tokens=special).ids
+    assert made.encode(text, add_special_tokens=special) == expected
+
+
+def test_a_long_text_lets_other_threads_go_on(tokenizer):
+    """Seen by what runs in the meantime: a thread that counts, and counts on."""
+    counted, ended = [0], threading.Event()
+
+    def count():
+        while not ended.is_set():
+            counted[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(60)  # only who lets go of the interpreter makes room
+        before = counted[0]
+        tokenizer.encode("The quick brown fox. " * LONG)
+        assert counted[0] > before
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
 
 
 def test_special_tokens_in_text_are_single_ids(tokenizer):

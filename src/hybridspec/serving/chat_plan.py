@@ -8,7 +8,14 @@ from typing import Any
 from hybridspec.engine import Engine
 from hybridspec.errors import HybridSpecError, OptionError
 from hybridspec.serving.errors import ApiError, refusal
-from hybridspec.serving.prompts import TAIL, Conversation, definitions, encoded, tokenizer_of
+from hybridspec.serving.prompts import (
+    TAIL,
+    Conversation,
+    check_count,
+    definitions,
+    encoded,
+    tokenizer_of,
+)
 from hybridspec.serving.protocol import ChatRequest, Tool, ToolChoice
 from hybridspec.serving.reading import Reader
 from hybridspec.serving.sampling import choice, decoding, sampling
@@ -60,6 +67,7 @@ def plan_chat(engine: Engine, settings: Settings, request: ChatRequest) -> ChatP
         ApiError: what cannot be served, by the parameter's name.
     """
     tokenizer = tokenizer_of(engine)
+    check_count(engine, request.messages)
     tools = _tools(request)
     form = tokenizer.tool_form if tools else None
     opening = _opening(request, form)

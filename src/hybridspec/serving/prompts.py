@@ -119,6 +119,16 @@ def _too_long(engine: Engine, tokens: str, param: str) -> ApiError:
     )
 
 
+def check_count(engine: Engine, messages: Sequence[ChatMessage]) -> None:
+    """Refuse more messages than tokens have room, before a template spends seconds on them.
+
+    Raises:
+        ApiError: there are more; each is a token at least.
+    """
+    if len(messages) >= engine.max_context:
+        raise _too_long(engine, f"more than {engine.max_context}", "messages")
+
+
 def definitions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Tools as templates and parsers take them.
 

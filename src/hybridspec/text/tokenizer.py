@@ -21,6 +21,8 @@ from hybridspec.text.files import (
 )
 from hybridspec.text.messages import Message
 
+LONG = 4096  # characters, which take a millisecond
+
 
 class Tokenizer:
     """Text to ids and back, for byte-level BPE as the Qwen family has it.
@@ -105,7 +107,11 @@ class Tokenizer:
         """
         try:
             text.encode()
-            return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+            if len(text) < LONG:
+                return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+            # A batch of one, since only batches let other threads go on meanwhile.
+            (made,) = self._backend.encode_batch([text], add_special_tokens=add_special_tokens)
+            return made.ids
         except UnicodeEncodeError as error:
             raise RequestError(
                 f"The text is not valid Unicode at character {error.start}: {error.reason}. "
