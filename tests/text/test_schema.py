@@ -16,6 +16,9 @@ TAKEN = [
     {"$defs": {"dependencies": {"type": "string"}}, "allOf": [{"$ref": "#/$defs/dependencies"}]},
     {"type": "integer", "multipleOf": 3},
     {"type": "string", "pattern": "^a*$"},
+    {"type": "string", "pattern": r"^[^\"\\]+|(?:\d\.\x41){2}[\s\w]$"},
+    {"$ref": "#/$defs/a", "title": "A", "default": 1, "$defs": {"a": {"anyOf": [{}, {}]}}},
+    {"type": "string", "minLength": 0, "enum": ["a", "\U0001f600"], "uniqueItems": False},
     {"properties": {"a": {}}, "required": ["a"]},
 ]
 
@@ -34,6 +37,27 @@ REFUSED = [
     ({"type": "string", "pattern": "a", "minLength": 3}, "uses 'pattern' together with a length"),
     ({"type": "number", "multipleOf": 0.5}, "uses 'multipleOf' of a number"),
     ({"required": ["a"]}, "uses 'required' for a property"),
+    ({"anyOf": []}, "has anyOf []; expected a list that is not empty"),
+    ({"oneOf": []}, "has oneOf []; expected"),
+    ({"allOf": {}}, "has allOf {}; expected"),
+    ({"properties": {"a": {"enum": []}}}, "has enum []; expected"),
+    ({"minLength": -5}, "has minLength -5; expected an integer of at least 0"),
+    ({"maxItems": 1.5}, "has maxItems 1.5; expected"),
+    ({"required": "ab"}, "has required 'ab'; expected a list of names"),
+    ({"required": [[]]}, "has required [[]]; expected"),
+    ({"$ref": "other.json"}, "has $ref 'other.json'; expected a place in it"),
+    ({"$ref": 5}, "has $ref 5; expected"),
+    ({"$ref": "#", "type": "integer"}, "uses 'type' beside '$ref'"),
+    ({"type": "object", "allOf": [{}]}, "uses 'type' beside 'allOf'"),
+    ({"anyOf": [{"minimum": 0}], "type": "integer"}, "uses 'type' beside 'anyOf'"),
+    ({"contains": {}}, "uses 'contains', which"),
+    ({"uniqueItems": True}, "uses 'uniqueItems', which"),
+    ({"$dynamicRef": "#a"}, "uses '$dynamicRef', which"),
+    ({"unevaluatedItems": False}, "uses 'unevaluatedItems', which"),
+    ({"unevaluatedProperties": False}, "uses 'unevaluatedProperties', which"),
+    ({"enum": ["\ud800"]}, "is not valid Unicode"),
+    ({"const": {"\udfff": 1}}, "is not valid Unicode"),
+    ({"type": "string", "pattern": ""}, "uses an empty 'pattern'"),
     ([], "is []; expected a JSON schema"),
     ("{}", "is '{}'; expected a JSON schema"),
     (True, "is True; expected a JSON schema"),
@@ -55,3 +79,29 @@ def test_a_schema_that_is_nested_too_deeply(levels):
         schema = {"items": schema}
     with pytest.raises(OptionError, match=r"^schema is "):
         schema_text(schema)
+
+
+HALVES = {
+    "enum": {"enum": list(range(1001))},
+    "properties": {"properties": {f"p{i}": {} for i in range(1000)}},
+    "choices": {"anyOf": [{}] * 999},
+}
+
+
+@pytest.mark.parametrize("names", [("enum", "properties"), ("enum", "choices")])
+def test_a_schema_of_too_many_parts(names):
+    """One more than may be, in two places; and without one of them."""
+    parts = [HALVES[name] for name in names]
+    said = r"^schema has 2,00\d properties, choices and values in all; expected at most 2,000"
+    with pytest.raises(OptionError, match=said):
+        schema_text({"items": {"prefixItems": [*parts, {"enum": [1, 2]}]}})
+    schema_text({"items": {"prefixItems": parts[1:]}})
+
+
+@pytest.mark.parametrize("letter", ["a", "\u65e5"])
+def test_a_schema_of_too_much_text(letter):
+    frame, size = len('{"description": ""}'), len(letter.encode())
+    longest = letter * ((65536 - frame) // size)
+    schema_text({"description": longest})
+    with pytest.raises(OptionError, match=r"^schema takes more than 65,536 bytes as JSON"):
+        schema_text({"description": longest + letter})

@@ -1,0 +1,43 @@
+"""Which regular expressions a grammar keeps to when they stand in a JSON schema.
+
+xgrammar 0.2.9 writes a character that is spelled out as it is, where JSON wants an escape. It takes
+care of what `.`, `\\s`, ranges and classes with `[^` stand for.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+_NEGATED = re.compile(r"\[\^(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_UNWRITABLE = re.compile(r'["\x00-\x1f]|\\[\\0-9nrtfvc]')  # in JSON, without an escape
+_BY_NUMBER = re.compile(r"\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|u\{([\da-fA-F]+)\})")
+_AROUND = re.compile(r"\(\?[=!<]")
+_ANCHOR_WITHIN = re.compile(r"[^(|:]\^|\$[^)|]")
+
+
+def unkept(pattern: object) -> str | None:
+    """What of a `pattern` would not be kept to, in words; None if nothing.
+
+    Args:
+        pattern: as it stands in the schema. What is no text is left to xgrammar, which refuses it.
+    """
+    if not isinstance(pattern, str):
+        return None
+    if not pattern:
+        return "an empty 'pattern'"
+    bare = _CLASS.sub("_", _ESCAPE.sub("_", pattern))
+    if _AROUND.search(bare):
+        return "'pattern' with a look around or a named group"
+    if _ANCHOR_WITHIN.search(bare):
+        return "'pattern' with an anchor in its middle"
+    if _spells_unwritable(_NEGATED.sub("_", pattern)):
+        return "'pattern' with a quote, a backslash or a control character"
+    return None
+
+
+def _spells_unwritable(pattern: str) -> bool:
+    codes = (int(next(filter(None, found.groups())), 16) for found in _BY_NUMBER.finditer(pattern))
+    numbered = any(code < ord(" ") or chr(min(code, 0xFFFF)) in '"\\' for code in codes)
+    return numbered or _UNWRITABLE.search(pattern) is not None
