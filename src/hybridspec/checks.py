@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAX_SEED = 2**64 - 1
 MOST_BIAS = 100.0
 MOST_LOGPROBS = 20
+MOST_STOPS, MOST_STOP_TEXT = 256, 65_536  # strings, and their characters in all: each token asks
 FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}  # of what is drawn, and the values that are off
 
 
@@ -78,6 +79,9 @@ def _check_members(params: SamplingParams) -> None:
     stop, ids = params.stop, params.stop_token_ids
     expect(all(is_a(text, str) for text in stop), "stop", stop, "a list of strings")
     expect(all(stop), "stop", stop, "a list of non-empty strings")
+    few = len(stop) <= MOST_STOPS and sum(map(len, stop)) <= MOST_STOP_TEXT
+    most = f"at most {MOST_STOPS} strings of {MOST_STOP_TEXT:,} characters in all"
+    expect(few, "stop", stop, most)
     expect(all(map(is_unicode, stop)), "stop", stop, "valid Unicode, as all text of an answer is")
     expect(all(is_a(i, int) for i in ids), "stop_token_ids", ids, "a list of token ids")
 
