@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
 
+import httpx
 import pytest
 
 from hybridspec.bench.soak.asks import TEXT, Ask
@@ -66,3 +71,45 @@ def test_told_to_end_it_serves_who_waits_already(arguments):
         assert others == [first] * 3
         with pytest.raises(ConnectionRefusedError):
             ask(server.port, SHORT)
+
+
+def test_what_is_cut_off_is_told_so(arguments):
+    """A stream, one that waits, and a request whose body does not come."""
+    endless = {"prompt": "abc", "max_tokens": 10**6, "ignore_eos": True, "system": "ar"}
+    command = [sys.executable, "-m", "hybridspec", "serve", *arguments, "--port", "0"]
+    command[command.index("512")] = "30000"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, "--drain", "0"], **pipes) as process:
+        try:
+            url = process.stdout.readline().split()[2].rstrip(";")
+            process.stdout.readline()
+            port = int(url.rpartition(":")[2])
+            stream = sent(port, json.dumps({**endless, "stream": True}))
+            assert stream.recv(10000).startswith(b"HTTP/1.1 200")
+            whole = sent(port, json.dumps(endless))
+            half = sent(port, "{}", more=10)
+            httpx.get(f"{url}/health")
+            process.send_signal(signal.SIGTERM)
+            cut = [everything(connection) for connection in (stream, whole, half)]
+            assert process.wait(60) == 0
+            error = process.stderr.read()
+        finally:
+            process.kill()
+    assert "Traceback" not in error
+    said = '"The server is shutting down."'
+    assert all(answer.startswith("HTTP/1.1 503") and said in answer for answer in cut[1:])
+    assert said in cut[0]
+    assert "data: [DONE]" in cut[0]
+
+
+def sent(port: int, body: str, more: int = 0) -> socket.socket:
+    """A connection with a request, whose body has so many bytes less than it says."""
+    made = socket.create_connection((HOST, port), timeout=60)
+    head = f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    made.sendall(f"{head}Content-Length: {len(body) + more}\r\n\r\n{body}".encode())
+    return made
+
+
+def everything(connection: socket.socket) -> str:
+    with connection:
+        return b"".join(iter(lambda: connection.recv(10**6), b"")).decode()

@@ -207,7 +207,7 @@ def test_stopping_ends_what_runs_and_tells_who_waits(engine, gate):
         gate.open.set()
         assert refused(running(), 503)["code"] == "shutting_down"
         stopping.join(60)
-        assert refused(client.post(PATH, json={"messages": GARDEN}), 503)["code"] == "overloaded"
+        assert refused(client.post(PATH, json={"messages": GARDEN}), 503)["code"] == "shutting_down"
 
 
 def figure(client, name):

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridspec.core import Generation
 from hybridspec.serving.chat_plan import ChatPlan
-from hybridspec.serving.errors import ApiError
+from hybridspec.serving.errors import shutting_down
 from hybridspec.serving.jobs import Job
 from hybridspec.serving.protocol import ChatRequest
 from hybridspec.serving.reading import Message, Said, ThoughtTokens
@@ -84,7 +84,7 @@ class Chat:
         if not over:
             yield reader.finish(), None
         if self.job.generation.finish_reason == "abort" and not over:
-            raise ApiError(503, "The server is shutting down.", code="shutting_down")
+            raise shutting_down()
 
     def _finish(self, called: bool) -> str:
         reason = self.job.generation.finish_reason

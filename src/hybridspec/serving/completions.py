@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.engine import Engine
-from hybridspec.serving.errors import ApiError
+from hybridspec.serving.errors import shutting_down
 from hybridspec.serving.jobs import Job
 from hybridspec.serving.prompts import encoded, tokenizer_of
 from hybridspec.serving.protocol import CompletionRequest
@@ -115,7 +115,7 @@ class Completion:
             piece = progress.piece
             yield Part(piece.text, piece.token_ids, piece.logprobs, progress)
         if self._job.generation.finish_reason == "abort":
-            raise ApiError(503, "The server is shutting down.", code="shutting_down")
+            raise shutting_down()
 
     async def _scored(self, ids: Sequence[int]) -> Sequence[TokenLogprobs | None]:
         """Log-probabilities of a prompt's own tokens; computed once for all its answers."""

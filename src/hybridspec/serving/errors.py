@@ -56,6 +56,11 @@ class ApiError(HTTPException):
         return {"error": error}
 
 
+def shutting_down() -> ApiError:
+    """What clients are told whose answers the server's end cuts off."""
+    return ApiError(503, "The server is shutting down.", code="shutting_down")
+
+
 def refusal(error: BaseException, *, param: str | None = None) -> ApiError:
     """What a client is told of an error of the engine's.
 

@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from hybridspec.errors import HybridSpecError
+from hybridspec.serving.ending import Cancelled, Server
 
 BACKLOG = 2048
 
@@ -76,17 +77,16 @@ def run(
     """
     worker = app.state.worker
     config = uvicorn.Config(
-        app,
+        Cancelled(app),
         log_level="info" if access_log else "warning",
         access_log=access_log,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=drain,
         ws="none",
         lifespan="on",
         backlog=BACKLOG,
     )
-    server = uvicorn.Server(config)
+    server = Server(config, drain, worker.stop)
 
     def tell(failure: BaseException | None) -> None:
         if failure is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hybridspec.engine import Engine
 from hybridspec.errors import HybridSpecError
-from hybridspec.serving.errors import ApiError
+from hybridspec.serving.errors import ApiError, shutting_down
 from hybridspec.serving.line import Line
 from hybridspec.serving.metrics import Metrics
 from hybridspec.serving.turns import Turn
@@ -36,7 +36,7 @@ class Worker:
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._engine: Engine | None = None
         self._running: Turn[Any] | None = None
-        self._defects = 0
+        self._defects, self._stopped = 0, False
         self.failure: BaseException | None = None
         self.on_loaded: Callable[[BaseException | None], None] | None = None
         metrics.watch(self._line.__len__, lambda: int(self._running is not None))
@@ -47,8 +47,9 @@ class Worker:
 
     def stop(self) -> None:
         """Serve nobody any more; whoever waited is told. Returns once the engine is at rest."""
+        self._stopped = True
         for turn in self._line.close():
-            turn.fail(ApiError(503, "The server is shutting down.", code="shutting_down"))
+            turn.fail(shutting_down())
         running = self._running
         if running is not None:
             running.cancel()
@@ -87,15 +88,12 @@ class Worker:
         Raises:
             ApiError: too many wait, or the server is shutting down.
         """
-        if not self._line.add(turn, again=again):
-            raise ApiError(
-                503,
-                f"{len(self._line)} requests wait already, which is the most, or the server is "
-                "shutting down. Try again later.",
-                code="overloaded",
-                headers=RETRY,
-            )
-        return turn
+        if self._line.add(turn, again=again):
+            return turn
+        if self._stopped:
+            raise shutting_down()
+        said = f"{len(self._line)} requests wait already, which is the most. Try again later."
+        raise ApiError(503, said, code="overloaded", headers=RETRY)
 
     def give_up(self, turn: Turn[Any]) -> None:
         """Nobody waits for it any more, wherever it is."""
@@ -123,12 +121,14 @@ class Worker:
 
     def _serve(self, turn: Turn[Any]) -> None:
         self._running = turn
+        if self._stopped:  # after it had left the line and before it could be seen here
+            turn.cancel()
         try:
             outcome = turn.run(self.engine, self._metrics)
         except BaseException as error:
             self._running = None
             self._defects += not isinstance(error, HybridSpecError)
-            turn.fail(error)
+            turn.fail(shutting_down() if self._stopped and turn.cancelled else error)
         else:
             self._running, self._defects = None, 0
             turn.succeed(outcome)
