@@ -188,3 +188,12 @@ def test_token_ids_are_given_where_asked_for(client, engine):
     chunks = stream(client, max_tokens=12, temperature=0, return_token_ids=True)
     ids = [i for chunk in chunks for c in chunk["choices"] for i in c.get("token_ids", [])]
     assert ids == list(wanted.token_ids)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_quotes_what_is_no_unicode_is_json_all_the_same(client, monkeypatch, stream):
+    monkeypatch.setattr("hybridspec.serving.jobs.FINGERPRINT", "odd \udcff")
+    response = client.post(PATH, json={**CHAT_BODY, "max_tokens": 1, "stream": stream})
+    assert response.status_code == 200
+    found = events(response.text)[0] if stream else response.json()
+    assert found["system_fingerprint"] == "odd \udcff"

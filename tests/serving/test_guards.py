@@ -113,3 +113,16 @@ def test_settings_that_cannot_be_used_are_refused(wrong):
     with pytest.raises(OptionError) as refusal:
         Settings(**wrong)
     assert refusal.value.name in wrong
+
+
+def test_hosts_and_origins_are_compared_as_browsers_write_them(make_client):
+    client = make_client(allowed_hosts=("My.Example",), allowed_origins=("http://A.b/",))
+    headers = {"Host": "my.Example", "Origin": "http://a.b"}
+    response = client.get("/health", headers=headers)
+    assert response.status_code == 200
+    assert response.headers["access-control-allow-origin"] == "http://a.b"
+
+
+def test_a_name_that_is_not_unicode_is_refused():
+    with pytest.raises(OptionError, match="UTF-8"):
+        Settings(names=("good", "bad\udcff"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from openai.types import Model
 
 import hybridspec
@@ -75,3 +76,13 @@ def test_the_schema_names_every_route(client):
         "/metrics",
         "/version",
     }
+
+
+def test_health_answers_to_head(client):
+    response = client.head("/health")
+    assert (response.status_code, response.content) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+def test_there_are_no_pages_that_load_from_elsewhere(client, path):
+    assert client.get(path).status_code == 404

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
 from starlette.middleware.cors import CORSMiddleware
 
 from hybridspec import __version__
@@ -31,10 +30,11 @@ from hybridspec.serving.protocol import (
 )
 from hybridspec.serving.protocol import Request as Asked
 from hybridspec.serving.settings import Settings
-from hybridspec.serving.sse import CLOSED, EventStream, unless_gone
+from hybridspec.serving.sse import CLOSED, EventStream, as_json, unless_gone
 from hybridspec.serving.tokenizing import detokenize, tokenize, tokenizer_info
 from hybridspec.serving.worker import Worker
 
+NO_PAGES: dict[str, Any] = {"docs_url": None, "redoc_url": None}  # they load from elsewhere
 ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"description": "An error in OpenAI's shape."}}
 
 
@@ -49,7 +49,7 @@ def create_app(engine: Engine | Callable[[], Engine], settings: Settings | None 
     load = engine if callable(engine) else lambda: engine
     metrics = Metrics(settings.metrics_prefix, settings.name)
     worker = Worker(load, metrics, settings.max_waiting)
-    app = FastAPI(title="HybridSpec", version=__version__, lifespan=_life(worker))
+    app = FastAPI(title="HybridSpec", version=__version__, lifespan=_life(worker), **NO_PAGES)
     app.state.worker, app.state.settings = worker, settings
     errors.add_handlers(app)
     app.include_router(info_routes(worker, metrics, settings), responses=ERRORS)
@@ -111,11 +111,13 @@ def _add_completions(app: FastAPI, worker: Worker, settings: Settings) -> None:
             return EventStream(made.events(), settings.keep_alive, job.close)
         try:
             document = await unless_gone(request, made.whole())
+            if document is None:
+                return Response(status_code=CLOSED)
+            return Response(as_json(document), media_type="application/json")
         except Exception as error:
             raise errors.refusal(error) from error
         finally:
             job.close()
-        return Response(status_code=CLOSED) if document is None else JSONResponse(document)
 
 
 def _add_tokens(app: FastAPI, worker: Worker, settings: Settings) -> None:

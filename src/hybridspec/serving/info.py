@@ -53,6 +53,7 @@ def info_routes(worker: Worker, metrics: Metrics, settings: Settings) -> APIRout
         check_model(name, settings)
         return document(name)
 
+    @router.head("/health", include_in_schema=False)
     @router.get("/health")
     async def health(response: Response) -> dict[str, str]:
         """Whether requests are served: 503 while the model loads and where it fails."""

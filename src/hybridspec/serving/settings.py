@@ -45,6 +45,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         expect(bool(self.names) and all(self.names), "names", self.names, "one name or more")
+        for name in self.names:
+            expect(_is_unicode(name), "served_model_name", name, "a name in UTF-8")
+        hosts = tuple(host.lower() for host in self.allowed_hosts)  # as the header is compared
+        object.__setattr__(self, "allowed_hosts", hosts)
+        origins = tuple(origin.rstrip("/").lower() for origin in self.allowed_origins)
+        object.__setattr__(self, "allowed_origins", origins)
         least = {"max_waiting": 1, "max_body": 1, "max_tokens": 1}
         for name, limit in least.items():
             value = getattr(self, name)
@@ -60,3 +66,12 @@ class Settings:
     def name(self) -> str:
         """What answers call the model."""
         return self.names[0]
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether JSON can say it: bytes of a command line that are not UTF-8 are lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -120,5 +120,13 @@ async def _with_pauses(
         await source.aclose()  # type: ignore[attr-defined]
 
 
+def as_json(document: dict[str, Any]) -> bytes:
+    """A document in UTF-8; in ASCII where what it quotes is no Unicode."""
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, allow_nan=False).encode()
+
+
 def _event(document: dict[str, Any]) -> bytes:
-    return f"data: {json.dumps(document, ensure_ascii=False)}\n\n".encode()
+    return b"data: " + as_json(document) + b"\n\n"
