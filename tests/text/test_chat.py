@@ -108,6 +108,14 @@ def test_a_template_that_fails_is_told_as_a_sentence(source):
         ChatTemplate(source, {}).render([USER])
 
 
+@pytest.mark.parametrize("name", ["namespace", "range", "raise_exception", "strftime_now"])
+def test_functions_of_templates_are_not_hidden(name):
+    template = ChatTemplate("{{ other }}", {})
+    with pytest.raises(RequestError, match=f"^The variable {name} is a function of every chat"):
+        template.render([USER], **{name: 1})
+    assert template.render([USER], other="name") == "name"
+
+
 def test_what_the_template_says_has_one_end_mark(tokenizer):
     with pytest.raises(RequestError, match=r"must come first\. Check"):
         tokenizer.render_chat([USER, {"role": "system", "content": "x"}])

@@ -9,6 +9,7 @@ from small_tokenizer import CONFIG, SPECIAL, small_bpe, write
 from tokenizers import AddedToken, decoders, models, processors
 from transformers import AutoTokenizer
 
+from hybridspec import assets
 from hybridspec.errors import CheckpointError, RequestError
 from hybridspec.text.tokenizer import LONG, Tokenizer
 
@@ -169,6 +170,32 @@ def test_a_tokenizer_that_makes_the_library_panic(tmp_path):
     reader = Tokenizer.from_dir(damaged(tmp_path, post_processor=lacking))
     with pytest.raises(CheckpointError, match="tokenizer fails on this text"):
         reader.encode("fox")
+
+
+def test_a_text_that_makes_the_library_panic(tokenizer, monkeypatch):
+    """Then the tokenizer's files are right, and another download would not help."""
+
+    class PanicException(BaseException):
+        pass
+
+    class Backend:
+        def encode(self, text, *, add_special_tokens):
+            if len(text) > 100:
+                raise PanicException("retry-limit-in-match over")
+            return backend.encode(text, add_special_tokens=add_special_tokens)
+
+    backend = tokenizer._backend
+    monkeypatch.setattr(tokenizer, "_backend", Backend())
+    told = r"fails on this text: retry-limit-in-match over\. It takes others, so give a shorter one"
+    with pytest.raises(RequestError, match=told):
+        tokenizer.encode(" " * 101)
+    assert tokenizer.encode("fox")
+
+
+@pytest.mark.full
+def test_millions_of_spaces_are_told_as_the_texts_fault():
+    with pytest.raises(RequestError, match="give a shorter one"):
+        Tokenizer.from_dir(assets.TARGET).encode(" " * 15_000_000)
 
 
 NESTED = (b'{"a":' + b"[" * 100_000, b'{"a":' + b"[" * 500 + b"]" * 500 + b"}")

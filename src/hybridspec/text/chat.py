@@ -69,13 +69,19 @@ class ChatTemplate:
 
         Raises:
             RequestError: no messages, a message without a role, or one the template refuses; tools
-                for a template that would pass them over.
+                for a template that would pass them over; a variable that hides a function of the
+                template's.
         """
         check_roles(messages)
         if tools and not self.takes_tools:
             raise RequestError(
                 "The chat template of this checkpoint has no place for tools, so the model would "
                 "not see them. Leave the tools out, or use a checkpoint whose template has one."
+            )
+        taken = next((name for name in variables if name in self._template.environment.globals), "")
+        if taken:
+            raise RequestError(
+                f"The variable {taken} is a function of every chat template. Leave it out."
             )
         if enable_thinking is not None:
             variables["enable_thinking"] = enable_thinking

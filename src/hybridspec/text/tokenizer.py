@@ -9,7 +9,7 @@ from typing import Any, Self
 import tokenizers
 from tokenizers import decoders
 
-from hybridspec.errors import CheckpointError, RequestError, said_by
+from hybridspec.errors import CheckpointError, HybridSpecError, RequestError, said_by
 from hybridspec.text.chat import ChatTemplate
 from hybridspec.text.detokenize import Detokenizer, bytes_of_token
 from hybridspec.text.files import (
@@ -102,7 +102,8 @@ class Tokenizer:
                 nothing). False for a rendered chat, which is complete.
 
         Raises:
-            RequestError: the text holds a lone surrogate, which is no character.
+            RequestError: the text holds a lone surrogate, which is no character, or is too much for
+                the tokenizer's search, as a run of millions of spaces is.
             CheckpointError: the tokenizer is damaged in a way that shows only now.
         """
         try:
@@ -118,12 +119,23 @@ class Tokenizer:
                 "Give the prompt as UTF-8 text."
             ) from error
         except BaseException as error:
-            if is_panic(error):
-                raise CheckpointError(
-                    f"The tokenizer fails on this text: {said_by(error)}. Download the "
-                    "checkpoint's tokenizer files again."
-                ) from None
-            raise
+            if not is_panic(error):
+                raise
+            raise self._failure(error, add_special_tokens) from None
+
+    def _failure(self, panic: BaseException, special: bool) -> HybridSpecError:
+        """What to say of a text that the library gave up on: is it the text or the tokenizer?"""
+        said = f"The tokenizer fails on this text: {said_by(panic)}."
+        try:
+            self._backend.encode("a", add_special_tokens=special)
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            return CheckpointError(f"{said} Download the checkpoint's tokenizer files again.")
+        return RequestError(
+            f"{said} It takes others, so give a shorter one, or one without a run of so many "
+            "spaces or other like characters."
+        )
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of `ids`, all at once. Ids without a token have no text."""
