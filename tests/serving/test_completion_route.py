@@ -5,6 +5,7 @@ from openai.types import Completion
 from served import events
 
 from hybridspec.core import SamplingParams
+from hybridspec.serving import completions
 
 PATH = "/v1/completions"
 TEXT = "The garden"
@@ -137,3 +138,28 @@ def test_rounds_and_ids_are_given_where_asked_for(client, engine):
         chunk["hybridspec"]["round"] for chunk in chunks if "round" in chunk.get("hybridspec", {})
     ]
     assert [t["id"] for r in rounds for t in r["tokens"]] == list(wanted.token_ids)
+
+
+def test_all_answers_of_a_request_are_bounded(client):
+    body = {"prompt": ["a", "b"], "max_tokens": 1}
+    response = client.post("/v1/completions", json={**body, "n": 33})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "n"
+
+
+def test_the_logprobs_of_a_prompt_are_made_once_and_offsets_are_of_the_text(client, monkeypatch):
+    made, real = [], completions.completion_logprobs
+
+    def counted(*arguments, **named):
+        made.append(named)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(completions, "completion_logprobs", counted)
+    body = {"prompt": "Köln 🎉 x", "max_tokens": 2, "n": 3, "echo": True, "logprobs": 0}
+    for choice in client.post("/v1/completions", json=body).json()["choices"]:
+        logprobs, text = choice["logprobs"], choice["text"]
+        assert any(token.startswith("bytes:") for token in logprobs["tokens"])
+        for token, offset in zip(logprobs["tokens"], logprobs["text_offset"], strict=True):
+            if not token.startswith("bytes:"):
+                assert text.startswith(token, offset) or offset == len(text)
+    assert made.count({"named": True}) == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.engine import Engine
-from hybridspec.serving.errors import shutting_down
+from hybridspec.serving.errors import ApiError, shutting_down
 from hybridspec.serving.jobs import Job
 from hybridspec.serving.prompts import encoded, tokenizer_of
 from hybridspec.serving.protocol import CompletionRequest
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KIND = "text_completion"
 MAX_TOKENS = 16  # OpenAI's default here
+MOST = 64  # answers of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ def plan_completion(
     Raises:
         ApiError: what cannot be served, by the parameter's name.
     """
+    if len(request.prompt) * (request.n or 1) > MOST:
+        said = f"n times the prompts is more than {MOST} answers; ask in several requests."
+        raise ApiError(400, said, param="n", code="invalid_value")
     most = MAX_TOKENS if request.max_tokens is None else request.max_tokens
     answers = not (most == 0 and request.echo)
     params = sampling(request, engine, most if answers else 1, logprobs=request.logprobs)
@@ -78,6 +82,7 @@ class Completion:
         """Take a request, what was made of it, and its answers under way."""
         self._request, self._plan, self._job, self._tokenizer = request, plan, job, tokenizer
         self._scores: tuple[Sequence[int], Sequence[TokenLogprobs | None]] = ((), ())
+        self._echoed: tuple[Sequence[int], dict[str, Any]] = ((), {})
 
     async def whole(self) -> dict[str, Any]:
         """The response in one."""
@@ -152,14 +157,32 @@ class Completion:
     ) -> dict[str, Any]:
         choice = _bare(index, "".join(part.text for part in parts), finish)
         if self._request.logprobs is not None:
-            ids = [token for part in parts for token in part.ids]
-            entries = [entry for part in parts for entry in part.logprobs]
-            choice["logprobs"] = completion_logprobs(self._tokenizer, ids, entries, offset)
+            choice["logprobs"] = self._logprobs(parts, offset)
         if self._request.return_token_ids:
             given = [part for part in parts if part.progress is not None]
             choice["token_ids"] = [token for part in given for token in part.ids]
             choice["prompt_token_ids"] = self._plan.asks[index].ids
         return choice
+
+    def _logprobs(self, parts: Sequence[Part], offset: int) -> dict[str, Any]:
+        """Of the prompt, where it is among the parts, and of the answer."""
+        given = [part for part in parts if part.progress is not None]
+        ids = [token for part in given for token in part.ids]
+        entries = [entry for part in given for entry in part.logprobs]
+        echoed = [part for part in parts if part.progress is None]
+        offset += sum(len(part.text) for part in echoed)
+        answer = completion_logprobs(self._tokenizer, ids, entries, offset)
+        for part in echoed:
+            prompt = self._prompt_logprobs(part)
+            answer = {name: prompt[name] + answer[name] for name in answer}
+        return answer
+
+    def _prompt_logprobs(self, part: Part) -> dict[str, Any]:
+        """Made once for all answers to a prompt."""
+        if self._echoed[0] is not part.ids:
+            made = completion_logprobs(self._tokenizer, part.ids, part.logprobs, 0, named=True)
+            self._echoed = (part.ids, made)
+        return self._echoed[1]
 
 
 def _bare(index: int, text: str, finish: str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,12 @@ def chat_logprobs(tokenizer: Tokenizer, entries: Iterable[TokenLogprobs]) -> dic
 
 
 def completion_logprobs(
-    tokenizer: Tokenizer, ids: Sequence[int], entries: Sequence[TokenLogprobs | None], offset: int
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    entries: Sequence[TokenLogprobs | None],
+    offset: int,
+    *,
+    named: bool = False,
 ) -> dict[str, Any]:
     """A completion choice's `logprobs`.
 
@@ -48,15 +53,26 @@ def completion_logprobs(
         ids: the tokens.
         entries: one a token; None for the first of a prompt.
         offset: where the first token begins in the choice's text.
+        named: that text has special tokens by their names, as an echoed prompt.
     """
     texts = [token_text(tokenizer, token) for token in ids]
-    offsets = list(accumulate(map(len, texts), initial=offset))[: len(texts)]
+    offsets = list(accumulate(_sizes(tokenizer, ids, named), initial=offset))[: len(texts)]
     return {
         "tokens": texts,
         "token_logprobs": [None if e is None else _finite(e.logprob) for e in entries],
         "top_logprobs": [None if e is None else _likely(tokenizer, e) for e in entries],
         "text_offset": offsets,
     }
+
+
+def _sizes(tokenizer: Tokenizer, ids: Sequence[int], named: bool) -> Iterator[int]:
+    """Characters that each token completes; parts of one count with the last of them."""
+    reader = tokenizer.detokenizer()
+    for token in ids:
+        if tokenizer.token_bytes(token) or not named:
+            yield len(reader.push([token]))
+        else:
+            yield len(reader.flush()) + len(token_text(tokenizer, token))
 
 
 def round_document(tokenizer: Tokenizer, progress: Progress) -> dict[str, Any]:
