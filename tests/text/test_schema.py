@@ -85,14 +85,17 @@ HALVES = {
     "enum": {"enum": list(range(1001))},
     "properties": {"properties": {f"p{i}": {} for i in range(1000)}},
     "choices": {"anyOf": [{}] * 999},
+    "repetitions": {"pattern": "a{3}b{9,990}c{7,}"},
 }
 
 
-@pytest.mark.parametrize("names", [("enum", "properties"), ("enum", "choices")])
+@pytest.mark.parametrize(
+    "names", [("enum", "properties"), ("enum", "choices"), ("enum", "repetitions")]
+)
 def test_a_schema_of_too_many_parts(names):
     """One more than may be, in two places; and without one of them."""
     parts = [HALVES[name] for name in names]
-    said = r"^schema has 2,00\d properties, choices and values in all; expected at most 2,000"
+    said = r"^schema has 2,00\d properties, .* and repetitions in all; expected at most 2,000"
     with pytest.raises(OptionError, match=said):
         schema_text({"items": {"prefixItems": [*parts, {"enum": [1, 2]}]}})
     schema_text({"items": {"prefixItems": parts[1:]}})

@@ -13,6 +13,7 @@ _NEGATED = re.compile(r"\[\^(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNWRITABLE = re.compile(r'["\x00-\x1f]|\\[\\0-9nrtfvc]')  # in JSON, without an escape
 _BY_NUMBER = re.compile(r"\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|u\{([\da-fA-F]+)\})")
+_TIMES = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?")
 _AROUND = re.compile(r"\(\?[=!<]")
 _ANCHOR_WITHIN = re.compile(r"[^(|:]\^|\$[^)|]")
 
@@ -35,6 +36,13 @@ def unkept(pattern: object) -> str | None:
     if _spells_unwritable(_NEGATED.sub("_", pattern)):
         return "'pattern' with a quote, a backslash or a control character"
     return None
+
+
+def repetitions(pattern: object) -> int:
+    """How many a pattern asks for by number, in all: xgrammar writes those of letters out."""
+    if not isinstance(pattern, str):
+        return 0
+    return sum(int(found[2] or found[1]) for found in _TIMES.finditer(pattern))
 
 
 def _spells_unwritable(pattern: str) -> bool:

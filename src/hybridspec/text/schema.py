@@ -8,11 +8,11 @@ from typing import Any
 
 from hybridspec.checks import brief, is_a, is_unicode
 from hybridspec.errors import OptionError, said_by
-from hybridspec.text.patterns import unkept
+from hybridspec.text.patterns import repetitions, unkept
 
 MOST_NESTED = 100  # levels
 MOST_BYTES = 64 * 1024  # of its text
-MOST_MEMBERS = 2000  # properties, choices and values in all; xgrammar's time grows with the square
+MOST_MEMBERS = 2000  # properties, choices, values, repetitions: xgrammar takes their square's time
 # Keywords of JSON Schema that xgrammar 0.2.9 reads past.
 UNKEPT = (
     *("not", "if", "dependentRequired", "dependentSchemas", "dependencies", "contains"),
@@ -48,12 +48,13 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
         for part in _schemas(schema, MOST_NESTED):
             _check(part)
             members += sum(len(part[name]) for name in (*LISTS, "properties") if _sized(part, name))
+            members += repetitions(part.get("pattern"))
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(f"is no JSON: {said_by(error)}. Give a JSON schema.") from None
     if members > MOST_MEMBERS:
         raise _refusal(
-            f"has {members:,} properties, choices and values in all; expected at most "
-            f"{MOST_MEMBERS:,}. Give a smaller one."
+            f"has {members:,} properties, choices, values and repetitions in all; expected at "
+            f"most {MOST_MEMBERS:,}. Give a smaller one."
         )
     return text
 
