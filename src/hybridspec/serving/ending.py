@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import socket
+import time
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hybridspec.serving.errors import error_response, shutting_down
 
+logger = logging.getLogger("hybridspec.serving")
 GRACE = 5  # seconds from the cut to the end of tasks; a round or a part of a prompt ends within
 
 
@@ -30,6 +35,11 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._drain, self._stop = drain, stop
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin; as uvicorn has it."""
+        asyncio.get_running_loop().set_exception_handler(Told())
+        await super().startup(sockets)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; as uvicorn has it."""
         cutting = asyncio.create_task(self._cut())
@@ -41,6 +51,23 @@ class Server(uvicorn.Server):
     async def _cut(self) -> None:
         await asyncio.sleep(self._drain)
         await asyncio.to_thread(self._stop)
+
+
+class Told:
+    """Says in a line a second at most that connections cannot be taken; the rest as ever."""
+
+    def __init__(self) -> None:
+        """Nothing has been said yet."""
+        self._last = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """As asyncio has it."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._last >= 1:
+            self._last = time.monotonic()
+            logger.warning("No connection can be taken: too many files are open (ulimit -n).")
 
 
 class Cancelled:

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from hybridspec.errors import HybridSpecError
 from hybridspec.serving.ending import Cancelled, Server
 
-BACKLOG = 2048
+BACKLOG = 128  # asyncio tries as often at once, even where no file can be opened any more
 
 
 def listen(host: str, port: int) -> socket.socket:
