@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from hybridspec.cli.interrupts import held_back
 from hybridspec.cli.output import note
 from hybridspec.errors import RequestError
 
 if TYPE_CHECKING:
+    import typer  # benches import this module where it is not installed
+
     from hybridspec.engine import Engine
 
 EMBEDDED = "embedded"
