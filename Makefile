@@ -12,7 +12,7 @@ PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 
 SANITIZER ?= compute-sanitizer
 
-.PHONY: install-dev test test-full test-clients test-gpu test-gpu-full bench-gpu sanitize-gpu check format bench
+.PHONY: install-dev install-clients test test-full test-clients test-gpu test-gpu-full bench-gpu sanitize-gpu check format bench
 
 install-dev:
 	$(PIP) -c constraints.txt -e ".[dev]"
@@ -26,9 +26,11 @@ test-full: install-dev
 
 # Its pins are not ours, and installing it takes longer than all that it asks.
 CLIENTS ?= .venv-clients
-test-clients: install-dev
+install-clients:
 	@test -x "$(CLIENTS)/bin/lm_eval" || { $(PYTHON) -m venv "$(CLIENTS)" && \
 		"$(CLIENTS)/bin/pip" install --quiet "lm-eval[api]==0.4.13"; }
+
+test-clients: install-dev install-clients
 	HYBRIDSPEC_LM_EVAL="$(abspath $(CLIENTS))/bin/lm_eval" OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m clients
 
 # Installs nothing: a GPU machine has its own torch.
