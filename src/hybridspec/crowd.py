@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from hybridspec.processor import cores
+
 COST = "small models ran 15 to 60 times slower so"  # docs/log.md: two processes on two cores
 REMEDY = "set OMP_NUM_THREADS=1, or to the cores that you have to yourself"
 
@@ -28,7 +30,7 @@ class Crowd:
     @classmethod
     def here(cls) -> Crowd:
         """Of this process, now."""
-        return cls(torch.get_num_threads(), _cores(), _load())
+        return cls(torch.get_num_threads(), cores(), _load())
 
     @property
     def slows(self) -> bool:
@@ -43,13 +45,6 @@ class Crowd:
             f"torch's {self.threads} threads will wait for each other ({COST}); set "
             "OMP_NUM_THREADS=1."
         )
-
-
-def _cores() -> int:
-    """A container may have restricted them."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _load() -> float | None:

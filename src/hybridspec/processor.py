@@ -1,8 +1,9 @@
-"""The processor of this machine by name, and a note where a profile is of another one."""
+"""The processor of this machine by name and cores, and a note where a profile is of another one."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -22,6 +23,13 @@ def processor_name() -> str:
         return platform.processor() or platform.machine()
     which = [f"{n} {facts[n]}" for n in ("cpu family", "model") if n in facts]
     return f"{facts['model name']} ({', '.join(which)})" if which else facts["model name"]
+
+
+def cores() -> int:
+    """Those this process may use, which a container may have restricted."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)

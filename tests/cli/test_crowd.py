@@ -20,7 +20,7 @@ def here(monkeypatch):
 
     def make(threads: int, cores: int, load: float) -> None:
         monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-        monkeypatch.setattr(crowd, "_cores", lambda: cores)
+        monkeypatch.setattr(crowd, "cores", lambda: cores)
         monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
 
     loading._once.cache_clear()

@@ -23,7 +23,7 @@ def small(monkeypatch):
         plain = room._states
 
         def states(target, drafter, context, joint, device):
-            if device.type != "meta" and room._nbytes(target, drafter, context, joint) > free:
+            if device.type != "meta" and room.nbytes(target, drafter, context, joint) > free:
                 raise torch.OutOfMemoryError("no room")
             return plain(target, drafter, context, joint, device)
 
@@ -36,7 +36,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("drafter", [None, random_drafter(TINY_DRAFTER)], ids=["alone", "pair"])
 def test_what_fits_is_named_and_fits(small, drafter):
     target = random_target(TINY)
-    asked = room._nbytes(target, drafter, 512, None)
+    asked = room.nbytes(target, drafter, 512, None)
     small(asked // 2)
     with pytest.raises(RequestError, match="512 tokens takes") as told:
         Engine(target, drafter, max_context=512)
@@ -44,7 +44,7 @@ def test_what_fits_is_named_and_fits(small, drafter):
     assert 0 < fits < 512
     engine = Engine(target, drafter, max_context=fits)
     assert engine.nbytes <= asked // 2
-    assert room._nbytes(target, drafter, fits + 512 // 16, None) > asked // 2
+    assert room.nbytes(target, drafter, fits + 512 // 16, None) > asked // 2
 
 
 def test_nothing_fits(small):
@@ -58,7 +58,7 @@ def test_what_is_reckoned_is_what_is_allocated():
     own, draft = room.states(target, drafter, 100, None)
     assert isinstance(own, TargetState)
     assert isinstance(draft, DrafterState)
-    assert own.nbytes + draft.nbytes == room._nbytes(target, drafter, 100, None)
+    assert own.nbytes + draft.nbytes == room.nbytes(target, drafter, 100, None)
 
 
 def test_other_errors_are_not_taken_for_it(monkeypatch):

@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from typing import Any
 import torch
 
 import hybridspec
-from hybridspec.processor import processor_name
+from hybridspec.errors import RequestError
+from hybridspec.processor import cores, processor_name
 
 PACKAGE = Path(hybridspec.__file__).parent
+SAME = ("gpu", "cpu", "driver", "torch")  # of a machine: figures of two do not go together
 NOT_MEASURED = ("bench", "cli")  # a change there does not change what is measured
 
 
@@ -24,7 +26,7 @@ def machine(device: torch.device) -> dict[str, Any]:
     """The machine as far as speed depends on it; GPU facts only where one is used."""
     facts: dict[str, Any] = {
         "cpu": processor_name(),
-        "cores": _cores(),
+        "cores": cores(),
         "memory_gib": _memory_gib(),
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -53,11 +55,21 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def _cores() -> int:
-    """Those this process may use, which a container may have restricted."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def check_same(path: Path, before: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuse to go on with a document of something else.
+
+    Args:
+        path: of the document. before: what it holds, by name; here: what this run has.
+
+    Raises:
+        RequestError: the first that differs.
+    """
+    for name, now in here.items():
+        if before[name] != now:
+            raise RequestError(
+                f"{path} has {name} {before[name]!r} and this run {now!r}; go on where it was "
+                "begun, or choose another file with --out."
+            )
 
 
 def _memory_gib() -> float | None:

@@ -13,7 +13,7 @@ from hybridspec.memory import free_bytes, size
 from hybridspec.model.drafter import Drafter
 from hybridspec.model.target import Target
 from hybridspec.placement import choose_context
-from hybridspec.runtime.state import DrafterState, TargetState
+from hybridspec.runtime.room import nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,7 @@ class Ledger:
     def of(cls, target: Target, drafter: Drafter | None, device: torch.device) -> Ledger:
         """For a device; the models need no storage."""
         context = choose_context(None, target.config.max_position_embeddings)
-        own = TargetState(
-            target.config, context, device="meta", dtype=target.dtype, joint=device.type == "cuda"
-        )
-        state = own.nbytes
-        if drafter is not None:
-            state += DrafterState(
-                drafter.config, context, device="meta", dtype=drafter.dtype
-            ).nbytes
+        state = nbytes(target, drafter, context, device.type == "cuda")
         return cls(_weights(target), 0 if drafter is None else _weights(drafter), state, context)
 
     @property

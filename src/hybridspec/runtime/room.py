@@ -27,7 +27,7 @@ def states(target: Target, drafter: Drafter | None, context: int, joint: bool | 
     except (RuntimeError, MemoryError) as error:
         if not is_full(error):
             raise
-    asked, free = _nbytes(target, drafter, context, joint), free_bytes(target.device)
+    asked, free = nbytes(target, drafter, context, joint), free_bytes(target.device)
     said = (
         f"The memory of one sequence of {context} tokens takes {size(asked)}, more than is free "
         f"on {target.device}"
@@ -48,7 +48,8 @@ def _states(
     return own, DrafterState(drafter.config, context, device=device, dtype=target.dtype)
 
 
-def _nbytes(target: Target, drafter: Drafter | None, context: int, joint: bool | None) -> int:
+def nbytes(target: Target, drafter: Drafter | None, context: int, joint: bool | None) -> int:
+    """What `states` would allocate; the models need no storage."""
     joint = target.device.type == "cuda" if joint is None else joint
     own, draft = _states(target, drafter, context, joint, torch.device("meta"))
     return own.nbytes + (draft.nbytes if draft is not None else 0)
@@ -61,6 +62,6 @@ def _most(
     low, high = 0, context
     while high - low > max(1, context // 64):
         middle = (low + high) // 2
-        fits = _nbytes(target, drafter, middle, joint) <= free
+        fits = nbytes(target, drafter, middle, joint) <= free
         low, high = (middle, high) if fits else (low, middle)
     return low

@@ -6,12 +6,12 @@ emits its accepted drafts and one token more.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from hybridspec.cli.report import histogram
 from hybridspec.core import Generation, RoundStats
 
 
@@ -119,12 +119,6 @@ class Facts:
             "round_ms": 1000 * decode / len(rounds) if rounds else None,
             "queue_ms": 1000 * self.queue_seconds,
         }
-
-
-def histogram(values: Iterable[int], length: int) -> list[int]:
-    """How often each of 0..length-1 occurs."""
-    counts = Counter(values)
-    return [counts[value] for value in range(length)]
 
 
 def _speed(name: str, tokens: int, seconds: float) -> dict[str, Any]:

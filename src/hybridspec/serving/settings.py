@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hybridspec.checks import expect, is_a
+from hybridspec.checks import expect, is_a, is_unicode
 from hybridspec.errors import OptionError
 
 PREFIX = "hybridspec"
@@ -46,7 +46,7 @@ class Settings:
     def __post_init__(self) -> None:
         expect(bool(self.names) and all(self.names), "names", self.names, "one name or more")
         for name in self.names:
-            expect(_is_unicode(name), "served_model_name", name, "a name in UTF-8")
+            expect(is_unicode(name), "served_model_name", name, "a name in UTF-8")
         hosts = tuple(host.lower() for host in self.allowed_hosts)  # as the header is compared
         object.__setattr__(self, "allowed_hosts", hosts)
         origins = tuple(origin.rstrip("/").lower() for origin in self.allowed_origins)
@@ -66,12 +66,3 @@ class Settings:
     def name(self) -> str:
         """What answers call the model."""
         return self.names[0]
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether JSON can say it: bytes of a command line that are not UTF-8 are lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

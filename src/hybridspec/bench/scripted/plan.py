@@ -55,7 +55,7 @@ class Plan:
                 )
         shape = SHAPES["small" if given.small else "35b"]
         for name in given.systems:
-            if _verifier(name) is None:
+            if verifier_of(name) is None:
                 parse_system(name, shape.drafter.block_size)
         usual = (24, 1, 40, 12) if given.small else (512, 2, 512, 128)
         asked = (given.context, given.answers, given.tokens, given.calibration_tokens)
@@ -85,11 +85,11 @@ class Plan:
     @property
     def verifiers(self) -> tuple[Verifier, ...]:
         """Whose rounds must be timed: of all systems that read a profile, and `exact`."""
-        used = [verifier for name in self.systems if (verifier := _verifier(name)) is not None]
+        used = [verifier for name in self.systems if (verifier := verifier_of(name)) is not None]
         return tuple(dict.fromkeys(("exact", *used)))
 
 
-def _verifier(name: str) -> Verifier | None:
+def verifier_of(name: str) -> Verifier | None:
     """On which a catalogued system runs; None for others."""
     kind, _, argument = name.partition(":")
     if kind not in CATALOGUE or (kind == "static" and argument):

@@ -46,22 +46,22 @@ def parser(prog: str | None) -> argparse.ArgumentParser:
         "--pair", choices=PAIRS, default=PAIRS[0], help="whose acceptance drafts have (%(default)s)"
     )
     add(
-        "--systems", metavar="A,B", type=_names, default=SYSTEMS,
+        "--systems", metavar="A,B", type=names, default=SYSTEMS,
         help=f"names as of `generate --system`; ar is always among them ({','.join(SYSTEMS)})",
     )  # fmt: skip
     add(
-        "--categories", metavar="A,B", type=_names, default=CATEGORIES,
+        "--categories", metavar="A,B", type=names, default=CATEGORIES,
         help=f"some of {', '.join(CATEGORIES)}",
     )  # fmt: skip
     add(
         "--launcher", choices=LAUNCHERS, default=LAUNCHERS[0],
         help="who leads from round to round, as of `Engine` (%(default)s)",
     )  # fmt: skip
-    add("--context", metavar="N", type=_count, help="tokens of the prompt (512; small: 24)")
-    add("--answers", metavar="N", type=_count, help="of a category (2; small: 1)")
-    add("--tokens", metavar="N", type=_count, help="of an answer (512; small: 40)")
+    add("--context", metavar="N", type=count, help="tokens of the prompt (512; small: 24)")
+    add("--answers", metavar="N", type=count, help="of a category (2; small: 1)")
+    add("--tokens", metavar="N", type=count, help="of an answer (512; small: 40)")
     add(
-        "--calibration-tokens", metavar="N", type=_count,
+        "--calibration-tokens", metavar="N", type=count,
         help="of an answer timed for calibration (128; small: 12)",
     )  # fmt: skip
     add(
@@ -84,7 +84,7 @@ def _add_sglang(made: argparse.ArgumentParser) -> None:
     add("--sglang", metavar="SITE", type=Path, help="patched SGLang, unpacked; needs --peers")
     add("--peers", metavar="DIR", type=Path, help="folder of bench_sglang.py")
     add(
-        "--sglang-modes", metavar="A,B", type=_names, default=("ar", "dflash16"),
+        "--sglang-modes", metavar="A,B", type=names, default=("ar", "dflash16"),
         help="some of ar, dflash4, dflash8, dflash16 (ar,dflash16)",
     )  # fmt: skip
     add(
@@ -96,7 +96,7 @@ def _add_sglang(made: argparse.ArgumentParser) -> None:
         help="sigma of its router rows' sizes (skewed: 1, uniform: 0)",
     )  # fmt: skip
     add(
-        "--step-seconds", metavar="N", type=_count, default=600,
+        "--step-seconds", metavar="N", type=count, default=600,
         help="most of each process (%(default)s)",
     )  # fmt: skip
     add(
@@ -105,11 +105,13 @@ def _add_sglang(made: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _names(listed: str) -> tuple[str, ...]:
+def names(listed: str) -> tuple[str, ...]:
+    """Of a list A,B, each once."""
     return tuple(dict.fromkeys(n for part in listed.split(",") if (n := part.strip())))
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number from 1 on, or argparse's error."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"is {value}; expected at least 1")

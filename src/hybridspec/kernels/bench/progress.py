@@ -12,14 +12,13 @@ from typing import Any
 import triton
 
 from hybridspec.bench.files import made, write_atomically
-from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.bench.machine import SAME, check_same, circumstances, code, machine
 from hybridspec.bench.small import shape_is
 from hybridspec.errors import RequestError, said_by
 from hybridspec.kernels.bench.figures import figures
 from hybridspec.kernels.bench.setting import SHAPES, Setting
 
 SCHEMA = "hybridspec.bench.kernels/2"
-SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
 
 
 @dataclass
@@ -49,28 +48,15 @@ class Progress:
             return
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
-            schema = found["schema"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            before = _identity(found)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RequestError(
                 f"{self.path} is no document of this bench ({said_by(error)}); choose another file "
                 "with --out, or leave --resume away to write over it."
             ) from None
-        self._check(found, schema)
+        check_same(self.path, before, _identity(self.document()))
         self.parts, self.failed = found["parts"], found["failed"]
         self.setting.records[:] = found["records"]
-
-    def _check(self, found: dict[str, Any], schema: str) -> None:
-        """Refuse figures that do not belong to those of this run."""
-        now = self.document()
-        pairs = {"schema": (schema, SCHEMA), "shape": (found.get("shape"), now["shape"])}
-        pairs |= {"dtype": (found.get("dtype"), now["dtype"])}
-        pairs |= {n: (found["machine"].get(n), now["machine"].get(n)) for n in SAME}
-        for name, (before, here) in pairs.items():
-            if before != here:
-                raise RequestError(
-                    f"{self.path} has {name} {before!r} and this run {here!r}; go on where it was "
-                    "begun, or choose another file with --out."
-                )
 
     def others(self) -> list[str]:
         """Parts that another version of the source measured."""
@@ -139,3 +125,9 @@ class Progress:
         if self.path is not None:
             made(self.path.parent)
             write_atomically(self.path, json.dumps(self.document(), indent=1) + "\n")
+
+
+def _identity(found: dict[str, Any]) -> dict[str, Any]:
+    """What must not differ between runs whose figures stand together."""
+    own = {"schema": found["schema"], "shape": found.get("shape"), "dtype": found.get("dtype")}
+    return own | {name: found["machine"].get(name) for name in SAME}

@@ -22,11 +22,10 @@ from hybridspec.bench.scripted.executor import Executor, HostExecutor
 from hybridspec.bench.scripted.facts import observe
 from hybridspec.bench.scripted.model import Pair
 from hybridspec.bench.scripted.paper import CATEGORIES, PAIRS
-from hybridspec.bench.scripted.plan import Plan
+from hybridspec.bench.scripted.plan import Plan, verifier_of
 from hybridspec.bench.scripted.shapes import SHAPES, Shape
 from hybridspec.bench.scripted.traces import Traces
 from hybridspec.bench.scripted.weights import RECIPES
-from hybridspec.catalogue import CATALOGUE
 from hybridspec.policy.profile import Profile
 from hybridspec.runtime.launching import ON_DEVICE
 from hybridspec.systems import System, parse_system
@@ -193,7 +192,5 @@ class Board:
             torch.cuda.synchronize(self.device)
 
     def _system(self, name: str) -> System:
-        kind, _, argument = name.partition(":")
-        reads = kind in CATALOGUE and not (kind == "static" and argument)
         block = self.plan.shape.drafter.block_size
-        return parse_system(name, block, self.profile if reads else None)
+        return parse_system(name, block, self.profile if verifier_of(name) else None)

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench.files import CLOCKS_SCHEMA, made, write_atomically
-from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.bench.machine import SAME, check_same, circumstances, code, machine
 from hybridspec.bench.scripted.clocks.board import Board
 from hybridspec.bench.small import shape_is
 from hybridspec.errors import RequestError, said_by
-
-SAME = ("gpu", "cpu", "driver", "torch")  # of the machine: figures of two do not go together
 
 
 @dataclass
@@ -53,12 +51,7 @@ class Document:
                 f"{self.path} is no document of the clocks ({said_by(error)}); choose another file "
                 "with --out, or leave --resume away to write over it."
             ) from None
-        for name, here in self._identity(self.about).items():
-            if before[name] != here:
-                raise RequestError(
-                    f"{self.path} has {name} {before[name]!r} and this run {here!r}; go on where "
-                    "it was begun, or choose another file with --out."
-                )
+        check_same(self.path, before, self._identity(self.about))
         self.parts = found["parts"]
 
     def keep(self, name: str, found: dict[str, Any], seconds: float) -> None:

@@ -10,7 +10,7 @@ from hybridspec.bench.command import ending
 from hybridspec.bench.files import CLOCKS
 from hybridspec.bench.gpu import require
 from hybridspec.bench.scripted.clocks.parts import ON_REQUEST, PARTS
-from hybridspec.bench.scripted.verb import SMALLER, TRACES
+from hybridspec.bench.scripted.verb import SMALLER, TRACES, count, names
 
 PROG = "python -m hybridspec.bench.scripted.clocks"
 SYSTEMS = ("ar", "static:4", "hybridspec", "dflash")
@@ -54,36 +54,25 @@ def parser(prog: str | None = None) -> argparse.ArgumentParser:
         help=f"to compare, the first the one that others are held against ({','.join(LAUNCHERS)})",
     )  # fmt: skip
     add(
-        "--systems", metavar="A,B", type=_listed,
+        "--systems", metavar="A,B", type=names,
         help=f"names as of `generate --system` ({','.join(SYSTEMS)}; small: the first two)",
     )  # fmt: skip
-    add("--context", metavar="N", type=_count, help="tokens of the prompt (512; small: 12)")
-    add("--tokens", metavar="N", type=_count, help="of an answer (96; small: 6)")
-    add("--turns", metavar="N", type=_count, help="answers of each variant (5; small: 2)")
+    add("--context", metavar="N", type=count, help="tokens of the prompt (512; small: 12)")
+    add("--tokens", metavar="N", type=count, help="of an answer (96; small: 6)")
+    add("--turns", metavar="N", type=count, help="answers of each variant (5; small: 2)")
     add("--traces", metavar="FILE", type=Path, default=TRACES, help="recorded answers")
     add("--seed", metavar="N", type=int, default=0, help="of the weights (%(default)s)")
     add("--small", action="store_true", help="a pair of two layers")
     return made
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(n for part in text.split(",") if (n := part.strip())))
-
-
 def _launchers(text: str) -> tuple[str, ...]:
-    names = _listed(text)
-    for name in names:
+    listed = names(text)
+    for name in listed:
         if name not in LAUNCHERS:
             known = ", ".join(LAUNCHERS)
             raise argparse.ArgumentTypeError(f"names {name!r}; expected some of {known}")
-    return names
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"is {value}; expected at least 1")
-    return value
+    return listed
 
 
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int:
