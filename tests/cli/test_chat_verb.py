@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,16 @@ class Terminal:
         before, self.seen = self.seen[: found.start()], self.seen[found.end() :]
         return before
 
+    def prompted(self) -> None:
+        """Until it waits for keys behind its prompt. Python's readline shows the prompt first, and
+        overlooks until the next key a Ctrl-C that comes before it waits."""
+        self.until("> ")
+        stat, resting = Path(f"/proc/{self.process.pid}/stat"), 0
+        while resting < 3 and self.process.poll() is None:
+            asleep = stat.read_text().rpartition(")")[2].split()[0] == "S"
+            resting = resting + 1 if asleep else 0
+            time.sleep(0.01)
+
     def left(self) -> int:
         """The exit code."""
         code = self.process.wait(timeout=60)
@@ -84,10 +95,10 @@ def test_ctrl_c_stops_the_answer_and_twice_leaves(terminal):
     chat.until("> ")
     chat.type(b"/stats\n")
     chat.until("finish reason abort")
-    chat.until("> ")
+    chat.prompted()
     chat.type(CTRL_C)
     chat.until("Ctrl-C again leaves the chat")
-    chat.until("> ")
+    chat.prompted()
     chat.type(CTRL_C)
     assert chat.left() == 130
 
