@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -73,33 +74,58 @@ def test_told_to_end_it_serves_who_waits_already(arguments):
             ask(server.port, SHORT)
 
 
-def test_what_is_cut_off_is_told_so(arguments):
-    """A stream, one that waits, and a request whose body does not come."""
-    endless = {"prompt": "abc", "max_tokens": 10**6, "ignore_eos": True, "system": "ar"}
+ENDLESS = {"prompt": "abc", "max_tokens": 10**6, "ignore_eos": True, "system": "ar"}
+
+
+@contextlib.contextmanager
+def busy(arguments, drain: str):
+    """A server, its port, and connections: a stream under way, and an answer that waits."""
     command = [sys.executable, "-m", "hybridspec", "serve", *arguments, "--port", "0"]
     command[command.index("512")] = "30000"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*command, "--drain", "0"], **pipes) as process:
+    with subprocess.Popen([*command, "--drain", drain], **pipes) as process:
         try:
             url = process.stdout.readline().split()[2].rstrip(";")
             process.stdout.readline()
             port = int(url.rpartition(":")[2])
-            stream = sent(port, json.dumps({**endless, "stream": True}))
+            stream = sent(port, json.dumps({**ENDLESS, "stream": True}))
             assert stream.recv(10000).startswith(b"HTTP/1.1 200")
-            whole = sent(port, json.dumps(endless))
-            half = sent(port, "{}", more=10)
+            whole = sent(port, json.dumps(ENDLESS))
             httpx.get(f"{url}/health")
-            process.send_signal(signal.SIGTERM)
-            cut = [everything(connection) for connection in (stream, whole, half)]
-            assert process.wait(60) == 0
-            error = process.stderr.read()
+            yield process, port, [stream, whole]
         finally:
             process.kill()
-    assert "Traceback" not in error
+
+
+def check_cut(process, connections, code: int) -> None:
+    """Each is told, the stream in its last event, and the process ends as it should."""
+    stream, *others = [everything(connection) for connection in connections]
+    assert process.wait(60) == code
     said = '"The server is shutting down."'
-    assert all(answer.startswith("HTTP/1.1 503") and said in answer for answer in cut[1:])
-    assert said in cut[0]
-    assert "data: [DONE]" in cut[0]
+    assert all(answer.startswith("HTTP/1.1 503") and said in answer for answer in others)
+    assert said in stream
+    assert "data: [DONE]" in stream
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_what_is_cut_off_is_told_so(arguments):
+    """A stream, one that waits, and a request whose body does not come."""
+    with busy(arguments, drain="0") as (process, port, connections):
+        half = sent(port, "{}", more=10)
+        httpx.get(f"http://{HOST}:{port}/health")
+        process.send_signal(signal.SIGTERM)
+        check_cut(process, [*connections, half], 0)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_second_signal_does_not_wait_for_the_drain(arguments, number, code):
+    with busy(arguments, drain="3600") as (process, port, connections):
+        process.send_signal(number)
+        with contextlib.suppress(ConnectionRefusedError):
+            while True:
+                socket.create_connection((HOST, port)).close()
+        process.send_signal(number)
+        check_cut(process, connections, code)
 
 
 def sent(port: int, body: str, more: int = 0) -> socket.socket:

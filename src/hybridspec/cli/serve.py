@@ -140,7 +140,8 @@ Drain = Annotated[
         "--drain",
         metavar="SECONDS",
         min=0,
-        help="How long answers under way may take after SIGTERM or Ctrl-C.",
+        help="How long answers under way may take after SIGTERM or Ctrl-C; a second one does not "
+        "wait.",
     ),
 ]
 AccessLog = Annotated[

@@ -9,6 +9,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -18,26 +19,39 @@ from hybridspec.serving.errors import error_response, shutting_down
 
 logger = logging.getLogger("hybridspec.serving")
 GRACE = 5  # seconds from the cut to the end of tasks; a round or a part of a prompt ends within
+TOLD = 0.1  # seconds for what cancelled tasks still have to say
 
 
 class Server(uvicorn.Server):
-    """Cuts answers off by the engine, so that each is told, before tasks are cancelled."""
+    """Cuts answers off by the engine, so that each is told, before tasks are cancelled.
+
+    That is when the drain is over, or at once when a second signal comes, whichever it is.
+    """
 
     def __init__(self, config: uvicorn.Config, drain: int, stop: Callable[[], None]) -> None:
         """Serve as `config` says.
 
         Args:
-            config: of uvicorn. Its limit to the end is set here.
+            config: of uvicorn. It sets no limit to the end.
             drain: seconds that what is under way may take.
             stop: ends every answer; called from another thread.
         """
-        config.timeout_graceful_shutdown = drain + GRACE
         super().__init__(config)
         self._drain, self._stop = drain, stop
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hurry = asyncio.Event()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came: end, and the second time do not wait for what is under way."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
+        elif self._loop is not None:
+            self._loop.call_soon_threadsafe(self._hurry.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin; as uvicorn has it."""
-        asyncio.get_running_loop().set_exception_handler(Told())
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(Told())
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -47,10 +61,20 @@ class Server(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             cutting.cancel()
+        if self.force_exit:  # which lets uvicorn leave this out
+            await self.lifespan.shutdown()
 
     async def _cut(self) -> None:
-        await asyncio.sleep(self._drain)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), self._drain)
         await asyncio.to_thread(self._stop)
+        await asyncio.sleep(GRACE)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await asyncio.sleep(TOLD)
+        for connection in list(self.server_state.connections):  # whose clients do not read
+            connection.transport.abort()
+        self.force_exit = True
 
 
 class Told:
