@@ -78,7 +78,7 @@ def test_cuda_sources_compile_without_spills(file, sizes, raw, architecture):
     from hybridspec.kernels.gdn import exact_cuda
 
     source = Source.read(exact_cuda.__package__, file)
-    made = compile_source(source, architecture, dict(exact_cuda.defines(*sizes, raw)))
+    made = compile_source(source, architecture, dict(exact_cuda.defines(*sizes, raw)), anew=True)
     spills = re.findall(r"(\d+) bytes spill", made.log)
     assert spills
     assert set(spills) == {"0"}

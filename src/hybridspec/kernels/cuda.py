@@ -86,7 +86,7 @@ def _check_devices(arguments: Sequence[Tensor | int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A cubin and what the compiler said of it."""
+    """A cubin and what the compiler said of it: nothing where NVRTC had it in its cache."""
 
     cubin: bytes
     log: str
@@ -112,14 +112,17 @@ class Source:
         return cls(folder.joinpath(file).read_text(encoding="utf-8"), headers)
 
 
-def compile_source(source: Source | str, architecture: int, defines: Mapping[str, int]) -> Compiled:
-    """Compile CUDA C++ for sm_`architecture` (90, say). Needs no GPU.
+def compile_source(
+    source: Source | str, architecture: int, defines: Mapping[str, int], *, anew: bool = False
+) -> Compiled:
+    """Compile CUDA C++ for sm_`architecture` (90, say). Needs no GPU. anew: past NVRTC's cache.
 
     Raises:
         KernelError: NVRTC refuses it; with its log.
     """
     options = [*FLAGS, f"--gpu-architecture=sm_{architecture}"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
+    options += ["--no-cache"] if anew else []
     if isinstance(source, str):
         source = Source(source, {})
     names = [name.encode() for name in source.headers]

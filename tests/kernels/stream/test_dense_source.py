@@ -35,6 +35,6 @@ FEW = {*((name, 90) for name in FORMS), ("joint", 80), ("joint", 120)}
 )
 def test_it_compiles_without_spills_within_its_memory(name, architecture):
     source = Source.read(dense.__package__, "dense.cu")
-    made = compile_source(source, architecture, dict(FORMS[name]))
+    made = compile_source(source, architecture, dict(FORMS[name]), anew=True)
     assert set(re.findall(r"(\d+) bytes spill", made.log)) == {"0"}
     assert max(map(int, re.findall(r"(\d+) bytes smem", made.log))) <= config.STATIC

@@ -35,6 +35,7 @@ def weights(hidden: int, count: int, width: int, shared: int) -> Weights:
 )
 def test_they_compile_without_spills_within_their_memory(shape, architecture):
     macros = dict(experts.sizes(weights(*SHAPES[shape]), 8, PLACES))
-    made = compile_source(Source.read(experts.__package__, "experts.cu"), architecture, macros)
+    source = Source.read(experts.__package__, "experts.cu")
+    made = compile_source(source, architecture, macros, anew=True)
     assert set(re.findall(r"(\d+) bytes spill", made.log)) == {"0"}
     assert max(map(int, re.findall(r"(\d+) bytes smem", made.log))) <= config.STATIC
