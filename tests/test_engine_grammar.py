@@ -78,6 +78,20 @@ def test_every_system_gives_the_same_json(engine, grammar, sampling, monkeypatch
     assert all(r.accepted == r.w - 1 for r in whole.stats.rounds[:-1])
 
 
+def test_every_system_gives_the_same_call(engine):
+    """Where the answer may be one instead, and the model has a liking for its mark."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("look", "look_up")]
+    grammar = engine.grammar(SCHEMA, tools=tools)
+    bias = {engine.tokenizer.token_id("<tool_call>"): 100}
+    params = SamplingParams(24, logit_bias=bias, **SAMPLING["seeded"])
+    prompt = engine.encode(QUESTION, chat=True)
+    plain = engine.generate(prompt, params, system="ar", grammar=grammar)
+    assert plain.text.startswith('<tool_call>\n{"name": "look')
+    for system in SYSTEMS:
+        other = engine.generate(prompt, params, system=system, grammar=grammar)
+        assert other.token_ids == plain.token_ids, system
+
+
 def test_any_object(engine):
     params = SamplingParams(150, temperature=0.8, seed=1)
     answer = engine.generate(QUESTION, params, chat=True, grammar=engine.grammar(None))

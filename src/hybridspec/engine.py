@@ -321,7 +321,14 @@ class Engine:
             self._launching.halt()
             return prompt_logprobs(self.target, self._state.slot(0), tokens, top, wanted)
 
-    def grammar(self, schema: Mapping[str, Any] | None, *, after: str | None = None) -> Grammar:
+    def grammar(
+        self,
+        schema: Mapping[str, Any] | None,
+        *,
+        after: str | None = None,
+        tools: Tools | None = None,
+        opening: str = "",
+    ) -> Grammar:
         """What an answer must be, for `stream` and `generate`; needs the extra `[grammar]`.
 
         An answer by it is JSON unless it runs into a limit or a stop string. Objects have the
@@ -331,15 +338,18 @@ class Engine:
             schema: a JSON schema; None: any JSON object.
             after: the text of a token such as `</think>` after which the grammar begins; until it
                 comes, anything may.
+            tools: functions in OpenAI's form; the answer may then be calls of them instead, in the
+                form of the chat template and with arguments of the model's own.
+            opening: text of such an answer with which the prompt ends already.
 
         Raises:
-            RequestError: a schema that cannot be kept to, no such token, no tokenizer, or xgrammar
-                is not installed.
+            RequestError: a schema that cannot be kept to, no such token, an opening of no such
+                answer, tools that cannot be used, no tokenizer, or xgrammar is not installed.
         """
         if self._grammars is None:
             vocabulary, eos = self.target.config.vocab_size, self.defaults.eos_token_ids
             self._grammars = Grammars(self.tokenizer, vocabulary, eos)
-        return self._grammars.make(schema, after)
+        return self._grammars.make(schema, after, tools, opening)
 
     @property
     def nbytes(self) -> int:

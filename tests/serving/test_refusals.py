@@ -78,7 +78,7 @@ CHAT_FAULTS = [
     ("response_format.type", {"response_format": {"type": "yaml"}}),
     ("response_format.json_schema.schema", {"response_format": {"type": "json_schema"}}),
     ("response_format.json_schema.schema", {"response_format": NO_SCHEMA}),
-    ("response_format", {"response_format": {"type": "json_object"}, "tools": [CALL]}),
+    ("tools", {"response_format": {"type": "json_object"}, "tools": [CALL, CALL]}),
     ("chat_template_kwargs", {"chat_template_kwargs": {"messages": []}}),
     ("chat_template_kwargs.enable_thinking", {"chat_template_kwargs": {"enable_thinking": "no"}}),
     ("enable_thinking", {"enable_thinking": "no"}),

@@ -23,15 +23,10 @@ from hybridspec.serving.settings import Settings
 from hybridspec.serving.turns import Ask
 from hybridspec.text.reasoning import CLOSE, Thought, thought_after
 from hybridspec.text.tools import PARSERS
-from hybridspec.text.tools.values import dumped
+from hybridspec.text.tools.shapes import opening
 
 NO_THOUGHT = ("none", "minimal")
 EFFORTS = (*NO_THOUGHT, "low", "medium", "high", "xhigh", "max")
-OPENINGS = {
-    "qwen3_coder": ("<tool_call>\n<function=", "{name}>\n"),
-    "hermes": ('<tool_call>\n{"name": "', '{escaped}", "arguments": '),
-}
-"""By the form of calls: how one begins, and how it goes on when its function is known."""
 END_OF_THOUGHT = "\n</think>\n\n"
 
 
@@ -45,6 +40,7 @@ class ChatPlan:
         thought: where they begin.
         tools, form: what they may call, and in which form.
         opening: text of theirs that the prompt holds already.
+        bound: whether a grammar lets them be calls or something else, not both.
     """
 
     ids: list[int]
@@ -53,11 +49,12 @@ class ChatPlan:
     tools: list[dict[str, Any]]
     form: str | None
     opening: str
+    bound: bool
 
     def reader(self) -> Reader:
         """Reads one of the answers."""
         parser = PARSERS[self.form](self.tools) if self.form is not None and self.tools else None
-        return Reader(self.thought, parser, self.opening)
+        return Reader(self.thought, parser, self.opening, bound=self.bound)
 
 
 def plan_chat(engine: Engine, settings: Settings, request: ChatRequest) -> ChatPlan:
@@ -70,16 +67,17 @@ def plan_chat(engine: Engine, settings: Settings, request: ChatRequest) -> ChatP
     check_count(engine, request.messages)
     tools = _tools(request)
     form = tokenizer.tool_form if tools else None
-    opening = _opening(request, form)
-    variables = _variables(request, settings, forced=bool(opening))
+    begun = _opening(request, form)
+    variables = _variables(request, settings, forced=bool(begun))
     text = Conversation(request.messages, tools, variables).text(tokenizer)
     thought = thought_after(text[-TAIL:])
-    if opening and thought == "open":
+    if begun and thought == "open":
         text, thought = text + END_OF_THOUGHT, "closed"
-    ids = encoded(engine, text + opening, param="messages", special=False)
-    grammar = _grammar(engine, request, thought, calls=form is not None)
+    ids = encoded(engine, text + begun, param="messages", special=False)
+    defined = definitions(tools)
+    grammar = _grammar(engine, request, thought, defined if form is not None else None, begun)
     asks = _asks(engine, settings, request, ids, grammar)
-    return ChatPlan(ids, asks, thought, definitions(tools), form, opening)
+    return ChatPlan(ids, asks, thought, defined, form, begun, bool(grammar))
 
 
 def _asks(
@@ -136,11 +134,7 @@ def _opening(request: ChatRequest, form: str | None) -> str:
     wanted = request.tool_choice
     if form is None or wanted in (None, "auto", "none"):
         return ""
-    begin, named = OPENINGS[form]
-    if isinstance(wanted, ToolChoice):
-        name = wanted.function.name
-        begin += named.format(name=name, escaped=dumped(name)[1:-1])
-    return begin
+    return opening(form, wanted.function.name if isinstance(wanted, ToolChoice) else None)
 
 
 def _variables(request: ChatRequest, settings: Settings, *, forced: bool) -> dict[str, Any]:
@@ -160,23 +154,29 @@ def _variables(request: ChatRequest, settings: Settings, *, forced: bool) -> dic
     return variables | ({"enable_thinking": False} if forced else {})
 
 
-def _grammar(engine: Engine, request: ChatRequest, thought: Thought, calls: bool) -> dict[str, Any]:
+def _grammar(
+    engine: Engine,
+    request: ChatRequest,
+    thought: Thought,
+    tools: list[dict[str, Any]] | None,
+    begun: str,
+) -> dict[str, Any]:
     """The form of the answer as an argument of `Engine.stream`. A thought before it is free."""
     form = request.response_format
     if form is None or form.type == "text":
         return {}
     param, schema = "response_format", None
-    if calls:
-        said = "response_format leaves no place for tool calls; leave it or the tools out."
-        raise ApiError(400, said, param=param, code="invalid_value")
     if form.type == "json_schema":
         schema = form.json_schema.schema_ if form.json_schema is not None else None
         param += ".json_schema.schema"
         if schema is None:
             raise ApiError(400, f"{param} is missing.", param=param)
+    after = CLOSE if thought == "open" else None
     try:
-        return {"grammar": engine.grammar(schema, after=CLOSE if thought == "open" else None)}
+        return {"grammar": engine.grammar(schema, after=after, tools=tools, opening=begun)}
     except OptionError as error:
+        if error.name != "schema":
+            raise refusal(error) from error
         raise ApiError(400, f"{param} {error.said}", param=param, code="invalid_value") from error
     except HybridSpecError as error:
         raise refusal(error, param="response_format") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridspec.text.reasoning import CLOSE, OPEN, ReasoningSplitter, Split, Thought
 from hybridspec.text.tokenizer import Tokenizer
-from hybridspec.text.tools import CallDelta, Delta, ToolParser
+from hybridspec.text.tools import CALL, CallDelta, Delta, ToolParser
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,19 @@ class Said:
 class Reader:
     """Reads one answer, piece by piece."""
 
-    def __init__(self, thought: Thought, tools: ToolParser | None, opening: str = "") -> None:
+    def __init__(
+        self, thought: Thought, tools: ToolParser | None, opening: str = "", *, bound: bool = False
+    ) -> None:
         """Begin an answer.
 
         Args:
             thought: whether it begins inside a thought.
             tools: finds the calls; None where there are no tools.
             opening: text that the answer was made to begin with; part of the content.
+            bound: whether an answer that does not begin with a call has none.
         """
         self._splitter, self._tools = ReasoningSplitter(thought), tools
-        self._opening = opening
+        self._opening, self._bound = opening, bound
         self.called = False
 
     def push(self, text: str) -> Said:
@@ -60,6 +63,9 @@ class Reader:
 
     def _said(self, split: Split) -> Said:
         content, self._opening = self._opening + split.content, ""
+        if self._bound and content:  # in JSON the mark of a call is text
+            self._tools = self._tools if content.startswith(CALL[0]) else None
+            self._bound = False
         found = Delta(content) if self._tools is None else self._tools.push(content)
         self.called = self.called or bool(found.calls)
         return Said(found.content, split.reasoning, found.calls)

@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hybridspec.checks import expect
+from hybridspec.checks import brief, expect
 from hybridspec.core import SamplingParams
 from hybridspec.errors import OptionError, RequestError, said_by
 from hybridspec.extras import install
-from hybridspec.text.schema import schema_text
+from hybridspec.text.schema import MOST_SPACES, schema_text
 from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.tools.definitions import Tools, check_tools
+from hybridspec.text.tools.shapes import json_or_calls
 
 ROWS, BITS = 16, 32  # of a block; tokens a word of a mask
 CACHE = 256 * 2**20  # bytes of grammars kept for the next request with the same schema
-# At one place: four levels of indentation by four. Small models go on with spaces while they may.
-MOST_SPACES = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,11 +35,13 @@ class Grammar:
         compiled: xgrammar's form of it, for the engine's tokens.
         after: id of the token after which it begins; None: at once.
         vocab_size: of the model that it is for.
+        opening: text of it that stands in the prompt already.
     """
 
     compiled: Any
     after: int | None
     vocab_size: int
+    opening: str = ""
 
     def walk(self, stop_ids: Collection[int]) -> Walk:
         """A new answer, which ends with one of the stop ids; they have no text."""
@@ -66,15 +68,37 @@ class Grammars:
         )
         self._compiler = self._library.GrammarCompiler(info, cache_limit_bytes=CACHE)
 
-    def make(self, schema: Mapping[str, Any] | None, after: str | None) -> Grammar:
+    def make(
+        self,
+        schema: Mapping[str, Any] | None,
+        after: str | None,
+        tools: Tools | None = None,
+        opening: str = "",
+    ) -> Grammar:
         """The grammar of a schema. Arguments and errors as of `Engine.grammar`."""
         text = schema_text(schema)
         begin = None if after is None else self._token(after)
         try:
-            compiled = self._compiler.compile_json_schema(text, max_whitespace_cnt=MOST_SPACES)
+            if tools:
+                calling = json_or_calls(text, self._form(tools), tools, after_thought=bool(after))
+                compiled = self._compiler.compile_structural_tag(calling)
+            else:
+                compiled = self._compiler.compile_json_schema(text, max_whitespace_cnt=MOST_SPACES)
         except RuntimeError as error:
             raise OptionError("schema", f"cannot be used: {_reason(error)}.") from None
-        return Grammar(compiled, begin, self._vocab_size)
+        if opening and not self._library.GrammarMatcher(compiled).accept_string(opening):
+            said = f"is {brief(opening)}; expected what such an answer may begin with."
+            raise OptionError("opening", said)
+        return Grammar(compiled, begin, self._vocab_size, opening)
+
+    def _form(self, tools: Tools) -> str:
+        """The form in which they are called."""
+        check_tools(tools)
+        form = self._tokenizer.tool_form
+        if form is None:
+            said = "are given, but the chat template has no place for tools. Leave them out."
+            raise OptionError("tools", said)
+        return form
 
     def _token(self, after: object) -> int:
         found = self._tokenizer.token_id(after) if isinstance(after, str) else None
@@ -125,6 +149,7 @@ class Walk:
         self._matcher = _library().GrammarMatcher(
             grammar.compiled, override_stop_tokens=sorted(stop_ids)
         )
+        self._matcher.accept_string(grammar.opening)
         self._after, self._begun = grammar.after, grammar.after is None
         count = -(-grammar.vocab_size // BITS)
         self._words = torch.empty(ROWS, count, dtype=torch.int32)

@@ -13,6 +13,8 @@ from hybridspec.text.patterns import repetitions, unkept
 MOST_NESTED = 100  # levels
 MOST_BYTES = 64 * 1024  # of its text
 MOST_MEMBERS = 2000  # properties, choices, values, repetitions: xgrammar takes their square's time
+# At one place: four levels of indentation by four. Small models go on with spaces while they may.
+MOST_SPACES = 16
 # Keywords of JSON Schema that xgrammar 0.2.9 reads past.
 UNKEPT = (
     *("not", "if", "dependentRequired", "dependentSchemas", "dependencies", "contains"),

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from hybridspec.text.tools.coder import CoderParser
 from hybridspec.text.tools.definitions import check_tools
-from hybridspec.text.tools.deltas import CallDelta, Delta, ToolParser
+from hybridspec.text.tools.deltas import CALL, CallDelta, Delta, ToolParser
 from hybridspec.text.tools.hermes import HermesParser
 
-__all__ = ["PARSERS", "CallDelta", "Delta", "ToolParser", "check_tools"]
+__all__ = ["CALL", "PARSERS", "CallDelta", "Delta", "ToolParser", "check_tools"]
 
 PARSERS: dict[str, type[ToolParser]] = {"qwen3_coder": CoderParser, "hermes": HermesParser}
