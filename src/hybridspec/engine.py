@@ -193,6 +193,12 @@ class Engine:
             return "ar"
         return DEFAULT_SYSTEM if self.profile is None else CALIBRATED_SYSTEM
 
+    @property
+    def launcher(self) -> str:
+        """Who leads rounds that can stay on the device: `loop`, `switch` or `eager`; `host` where
+        none can."""
+        return self._launching.name
+
     def encode(
         self,
         prompt: Prompt,

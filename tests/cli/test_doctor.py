@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from hybridspec.cli import doctor as verb
 from hybridspec.core import Generation
 from hybridspec.doctor import environment, memory
 from hybridspec.doctor.checks import examined
-from hybridspec.doctor.decoding import compared, kernels
+from hybridspec.doctor.decoding import compared, kernels, launcher
 from hybridspec.doctor.finding import Finding
 from hybridspec.doctor.memory import Ledger
 from hybridspec.doctor.setting import Setting
@@ -267,6 +268,14 @@ def test_answers_that_differ():
     assert "static:4 differs from plain decoding at token 1;" in fault.value
     assert tie.state == "note"
     assert "bench verify" in tie.advice
+
+
+@pytest.mark.parametrize(("name", "state"), [("loop", "OK"), ("switch", "OK"), ("host", "note")])
+def test_who_leads_on_a_gpu(name, state):
+    found = only(launcher, setting(engine=SimpleNamespace(launcher=name)))
+    assert found.state == state
+    assert name in found.value
+    assert list(launcher(setting(CPU))) == []
 
 
 def test_what_kernels_leave_to_torch_is_listed_once(monkeypatch):

@@ -17,7 +17,8 @@ def test_the_embedded_pair(dtype):
     found = list(examine(Setting(None, None, None, torch.device("cuda"), dtype)))
     assert not [f.line for f in found if f.state == "FAIL"]
     by_name = {f.name: f for f in found}
-    for name in ("gpu", "graphs", "memory", "load", "tokens"):
+    for name in ("gpu", "graphs", "memory", "load", "tokens", "launcher"):
         assert by_name[name].state == "OK", by_name[name].line
+    assert by_name["launcher"].value.startswith("loop: ")
     assert "conditional nodes" in by_name
     assert any(f.value == "verifications run as kernels" for f in found)

@@ -104,8 +104,14 @@ def test_a_target_without_kernels_is_led_by_the_host(told):
 
 def test_the_default_on_a_cpu_is_the_host_which_nobody_misses(told):
     for target in (random_target(TINY), LaunchedTarget(random_target(TINY))):
-        assert rounds(Engine(target, max_context=64), "ar") == "Rounds"
+        made = Engine(target, max_context=64)
+        assert rounds(made, "ar") == "Rounds"
+        assert made.launcher == "host"
     assert not told.records
+
+
+def test_an_engine_says_who_leads(engine):
+    assert engine.launcher == "loop"
 
 
 @pytest.mark.parametrize("launcher", ["graph", "", None, 3])

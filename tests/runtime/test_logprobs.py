@@ -71,6 +71,19 @@ def test_nobody_asked_and_nothing_is_told(engine):
     assert all(piece.logprobs == () for piece in pieces)
 
 
+def test_an_entry_depends_on_no_other_row():
+    """To the bit, also where threads share a row: they do so for one row and not for several."""
+    logits = 3 * torch.randn(8, 50_000, generator=torch.Generator().manual_seed(0))
+    tokens, threads = list(range(8)), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        together = logprobs.token_logprobs(logits, tokens, 5)
+        alone = [logprobs.token_logprobs(logits[i : i + 1], [i], 5) for i in tokens]
+    finally:
+        torch.set_num_threads(threads)
+    assert together == tuple(entry for (entry,) in alone)
+
+
 @pytest.mark.parametrize("length", [1, 2, 9, 50])
 def test_a_prompt_is_scored_token_by_token(engine, length, monkeypatch):
     """In pieces: neither the passes' nor the head's borders show."""

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import pytest
 import torch
 from fastapi.testclient import TestClient
-from served import Served, serve, until
 
 from hybridspec.engine import Engine
 from hybridspec.serving import Settings, create_app
 from scripted_text import RIGHT, ScriptedDrafter, ScriptedTarget, say
+from served import Served, serve, until
 
 
 @pytest.fixture(scope="session")

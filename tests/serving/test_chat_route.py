@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from served import events
 
 from hybridspec.core import SamplingParams
+from served import events
 
 GARDEN = [{"role": "user", "content": "What should I know about gardening?"}]
 PATH = "/v1/chat/completions"

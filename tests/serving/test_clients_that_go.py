@@ -8,6 +8,7 @@ import struct
 
 import httpx
 import pytest
+
 from served import until
 
 TEXT = "/v1/completions"

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 from openai.types import Completion
-from served import events
 
 from hybridspec.core import SamplingParams
 from hybridspec.serving import completions
+from served import events
 
 PATH = "/v1/completions"
 TEXT = "The garden"

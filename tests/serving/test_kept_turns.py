@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from fastapi.testclient import TestClient
-from served import metric, until
 from test_chat_route import GARDEN, ask
 
 from hybridspec.core import SamplingParams
 from hybridspec.engine import Engine
 from hybridspec.serving import Settings, create_app
+from served import metric, until
 
 
 @pytest.fixture(scope="module")

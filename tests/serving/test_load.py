@@ -7,12 +7,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from served import serve, until
 
 from hybridspec.bench.soak.asks import CONTEXT, asks
 from hybridspec.bench.soak.load import Load, alone
 from hybridspec.engine import Engine
 from hybridspec.serving import Settings, create_app
+from served import serve, until
 
 HOST = "127.0.0.1"
 MIB = 2**20

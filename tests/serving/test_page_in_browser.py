@@ -6,12 +6,12 @@ import json
 
 import pytest
 from browser import CHROMIUM, Browser, browser
-from served import serve, until
 
 from hybridspec.core import SamplingParams
 from hybridspec.serving import Settings, create_app
 from hybridspec.serving.tokens import token_text
 from scripted_text import RIGHT
+from served import serve, until
 
 pytestmark = [
     pytest.mark.browser,

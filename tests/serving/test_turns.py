@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from served import metric
 
 from hybridspec.core import SamplingParams
 from hybridspec.serving.metrics import Metrics
 from hybridspec.serving.turns import Answer, Ask, Call
+from served import metric
 
 
 async def ran(engine, metrics, cancel_after=None) -> Answer:

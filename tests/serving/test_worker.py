@@ -6,13 +6,13 @@ import threading
 
 import pytest
 from fastapi.testclient import TestClient
-from served import metric, until
 from test_chat_route import CHAT_BODY, GARDEN, PATH, ask
 from test_refusals import refused
 
 from hybridspec.errors import CheckpointError, RequestError
 from hybridspec.runtime.round import Rounds
 from hybridspec.serving import Settings, create_app
+from served import metric, until
 
 
 def test_while_the_model_loads_requests_are_told_to_come_back(engine):

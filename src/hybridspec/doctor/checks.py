@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hybridspec.doctor import environment as e
-from hybridspec.doctor.decoding import block, kernels, load
+from hybridspec.doctor.decoding import block, kernels, launcher, load
 from hybridspec.doctor.finding import Finding, failure
 from hybridspec.doctor.memory import memory
 from hybridspec.doctor.pair import checkpoints, profile
@@ -25,6 +25,7 @@ CHECKS: dict[str, Check] = {
     "memory": memory,
     "load": load,
     "tokens": block,
+    "launcher": launcher,
     "kernels": kernels,
 }
 SLOW = {  # of large pairs

@@ -74,6 +74,19 @@ def _seconds(answer: Generation) -> str:
     return f"{answer.system} {stats.prefill_seconds + stats.decode_seconds:.2f} s"
 
 
+def launcher(setting: Setting) -> Iterator[Finding]:
+    """Who leads rounds on a GPU; `kernels` tells of those that the host leads all the same."""
+    if not setting.on_gpu:
+        return
+    engine = had(setting.engine)
+    if engine.launcher == "host":
+        advice = "The tokens are right, the speed is less; docs/runtime.md says what it takes."
+        yield Finding("launcher", "note", "the host leads every round", advice)
+    else:
+        value = f"{engine.launcher}: rounds of fixed rules stay on the device"
+        yield Finding("launcher", "OK", value)
+
+
 def kernels(setting: Setting) -> Iterator[Finding]:
     """Which work our kernels do, and all that was said of work they do not do. Comes last: some of
     that is said in the middle of an answer."""

@@ -38,6 +38,11 @@ class Launching:
         """Whether rounds of some systems stay there."""
         return self.runs is not None
 
+    @property
+    def name(self) -> str:
+        """The launcher of those rounds; `host` where none stay there."""
+        return "host" if self.runs is None else self.runs.launcher
+
     def rounds(
         self,
         system: System,

@@ -16,7 +16,7 @@ ROWS = 64  # of a prompt whose logits exist at once: 64 MB at V = 248,320
 
 
 def token_logprobs(logits: Tensor, tokens: Sequence[int], top: int) -> tuple[TokenLogprobs, ...]:
-    """One entry a token.
+    """One entry a token. An entry depends on no other row, to the bit.
 
     Args:
         logits: [n, V], as the model gives them.
@@ -26,10 +26,14 @@ def token_logprobs(logits: Tensor, tokens: Sequence[int], top: int) -> tuple[Tok
     if not len(tokens):
         return ()
     ids = torch.tensor(tokens, device=logits.device)[:, None]
-    all_of = logits.logsumexp(-1, keepdim=True)
+    # Row by row: in what order a device adds up a row depends on how many rows there are.
+    rows = logits.split(1)
+    all_of = torch.cat([row.logsumexp(-1, keepdim=True) for row in rows])
     chosen = (logits.gather(1, ids) - all_of)[:, 0].tolist()
-    likely = logits.topk(min(top, logits.shape[1]))
-    lists = zip(likely.indices.tolist(), (likely.values - all_of).tolist(), strict=True)
+    likely = [row.topk(min(top, logits.shape[1])) for row in rows]  # so does the order of ties
+    values = torch.cat([each.values for each in likely]) - all_of
+    indices = torch.cat([each.indices for each in likely])
+    lists = zip(indices.tolist(), values.tolist(), strict=True)
     tops = [tuple(zip(*row, strict=True)) for row in lists]
     return tuple(map(TokenLogprobs, tokens, chosen, tops))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import openai
-from served import Served
 from test_chat_route import GARDEN
+
+from served import Served
 
 HI: dict[str, Any] = {"model": "embedded", "messages": GARDEN}
 LONG: dict[str, Any] = {**HI, "max_tokens": 20000}

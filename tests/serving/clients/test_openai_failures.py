@@ -8,10 +8,10 @@ import asyncio
 import openai
 import pytest
 from openai_clients import ENDLESS, HI, RAW_ENDLESS, connect, connect_async
-from served import serve, until
 
 from hybridspec.runtime.round import Rounds
 from hybridspec.serving import Settings, create_app
+from served import serve, until
 
 
 @pytest.fixture(scope="module")
