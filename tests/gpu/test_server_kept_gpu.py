@@ -82,7 +82,8 @@ def test_the_command_serves(profile, named, keeping):
         url = next(word for word in listening.split() if word.startswith("http://")).rstrip(";")
         # Without a profile that fits, the embedded pair's own being a CPU's.
         default = "auto" if DEVICE == "cpu" else "static:4"
-        assert f"system {'hybridspec' if named else default}, " in ready, ready or running.stderr.read()
+        system = "hybridspec" if named else default
+        assert f"system {system}, " in ready, ready or running.stderr.read()
         assert f"{'bfloat16' if DEVICE == 'cuda' else 'float32'} on {DEVICE}" in ready
         body = {"messages": [{"role": "user", "content": LONG}]} | GREEDY
         answers = []
