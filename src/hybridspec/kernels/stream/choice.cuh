@@ -13,26 +13,68 @@ struct Candidate {
 
 typedef Candidate Candidates[2][32]; // of a warp's two rows
 
+// The distinct experts as the kernel before leaves them, [1 + PLACES]: their number, then each with its rows. It
+// does so early: every word says itself when it is there, so the next kernel need not wait for all of this one.
+struct Listed {
+    static constexpr unsigned THERE = 1u << 31;
+    int count;
+    unsigned words[PLACES];
+
+    __device__ static unsigned word(int expert, unsigned rows) { return rows << 10 | expert; }
+
+    __device__ int expert(int place) const { return words[place] & 1023; }
+
+    // A bit a row that chose it.
+    __device__ unsigned rows(int place) const { return words[place] >> 10 & 0xffff; }
+
+    // All threads of a block, before the kernel that leaves them lets the next one start.
+    __device__ static void forget(unsigned* left) {
+        for (int i = threadIdx.x; i <= PLACES; i += THREADS) left[i] = 0;
+        __threadfence();
+    }
+
+    // All threads of a block.
+    __device__ void take(const unsigned* left) {
+        for (int i = threadIdx.x; i <= PLACES; i += THREADS) {
+            unsigned word;
+            do asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(left + i) : "memory");
+            while (!(word & THERE));
+            if (i == 0) count = word & ~THERE;
+            else words[i - 1] = word;
+        }
+        __syncthreads();
+    }
+
+    // How many have a lower id. All threads of a block.
+    __device__ int below(int id) const {
+        int sum = 0;
+        for (int i = 0; i < PLACES; i += THREADS) {
+            const int place = i + threadIdx.x;
+            sum += __syncthreads_count(place < count && expert(place) < id);
+        }
+        return sum;
+    }
+};
+
 struct Choice {
     int ids[ROWS][TOP];
     float shares[ROWS][TOP], opening[ROWS];
-    unsigned used[(E + 31) / 32];
+    unsigned used[(E + 31) / 32], rows_of[E]; // a bit an expert; a bit a row that chose it
     int distinct[PLACES], count; // ascending
 
     // All threads of a block, some time before make().
     __device__ void clear() {
         if (threadIdx.x < (E + 31) / 32) used[threadIdx.x] = 0;
+        for (int e = threadIdx.x; e < E; e += THREADS) rows_of[e] = 0;
         __syncthreads();
     }
 
-    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block; each
-    // does `meanwhile` once it has chosen. space: what the block does not need yet.
-    template <class Work>
-    __device__ void make(const float* logits, int rows, const Lane& at, Meeting& space, const Work& meanwhile) {
+    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block.
+    // space: what the block does not need yet.
+    __device__ void make(const float* logits, int rows, const Lane& at, Meeting& space) {
         Candidates& mine = reinterpret_cast<Candidates*>(space.part)[at.warp];
         if (rows > WARPS) choose<2>(logits, rows, at, mine);
         else choose<1>(logits, rows, at, mine);
-        meanwhile();
         __syncthreads();
         for (int e = threadIdx.x; e < E; e += THREADS) {
             const int place = below(e), chosen = used[e / 32] >> e % 32 & 1;
@@ -61,13 +103,13 @@ struct Choice {
         return sum;
     }
 
-    // The rows that chose an expert, a bit each.
-    __device__ unsigned rows_of(int expert, int rows) const {
-        unsigned bits = 0;
-        for (int row = 0; row < rows; ++row)
-#pragma unroll
-            for (int i = 0; i < TOP; ++i) bits |= ids[row][i] == expert ? 1u << row : 0u;
-        return bits;
+    // For the next kernel: see Listed.
+    __device__ void leave(unsigned* left) const {
+        for (int i = threadIdx.x; i <= PLACES; i += THREADS) {
+            unsigned word = count;
+            if (i > 0) word = i > count ? 0 : Listed::word(distinct[i - 1], rows_of[distinct[i - 1]]);
+            asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(left + i), "r"(word | Listed::THERE) : "memory");
+        }
     }
 
   private:
@@ -142,6 +184,7 @@ struct Choice {
                 ids[row][rank] = mine.expert;
                 shares[row][rank] = part / total;
                 atomicOr(&used[mine.expert / 32], 1u << mine.expert % 32);
+                atomicOr(&rows_of[mine.expert], 1u << row);
             }
             if (at.lane == 0) opening[row] = 1.0f / (1.0f + expf(-gate[n]));
         }

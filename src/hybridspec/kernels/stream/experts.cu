@@ -1,9 +1,9 @@
 // The experts of a block for at most sixteen tokens. Macros: K, the hidden size; I and S, the widths of an
 // expert and of the shared one (multiples of 512); DEEP and MANY, steps of weights that `up` and `down` have under
-// way together, MANY even; and those of choice.cuh.
+// way together; and those of choice.cuh.
 //
-// Launched early, both read `length` ahead of their turn, and `down` the logits and the residual too: the
-// kernel just before must not write them.
+// Launched early, they read ahead of their turn: `up` length, x and squares, `down` length and the residual. The
+// kernel just before must not write them. `left`, [1 + PLACES], is theirs.
 #include "choice.cuh"
 #include "early.cuh"
 #include "held.cuh"
@@ -14,7 +14,7 @@ constexpr int SHARED_TILES = S / 8, TILES = I / 8;
 
 extern "C" __global__ void __launch_bounds__(THREADS, DEEP > 2 ? 1 : 2)
 up(const Half* x, const float* squares, float eps, const Half* gate_up, const Half* shared_gate_up,
-   const int* length, const float* logits, Half* h, Half* shared_h) {
+   const int* length, const float* logits, unsigned* left, Half* h, Half* shared_h) {
     extern __shared__ __align__(16) Half rows_of_x[]; // [WARPS][ROOM]
     __shared__ Meeting meeting;
     __shared__ Scales<K> scales;
@@ -37,18 +37,18 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
     const int rows = *length;
     const int grid = gridDim.x, block = blockIdx.x;
     const bool ahead = block < SHARED_TILES;
-    choice.clear();
     const Rows inputs(x, rows_of_x, rows, at);
+    inputs.ask(at);
     Scales<K>::Share share;
+    share.load(squares);
+    if (ahead)
+#pragma unroll
+        for (int i = 0; i < min(DEEP, STEPS); ++i) load(step[i], block, i);
+    if (block == 0) Listed::forget(left);
+    choice.clear();
     wait_for_last();
     let_next_start();
-    choice.make(logits, rows, at, meeting, [&] { // not before: what is asked for first delays the choice
-        share.load(squares);
-        inputs.ask(at);
-        if (ahead)
-#pragma unroll
-            for (int i = 0; i < min(DEEP, STEPS); ++i) load(step[i], block, i);
-    });
+    choice.make(logits, rows, at, meeting);
     // Half tiles are shared out evenly, those of the shared expert among them: [first, last) are of experts.
     const int halves = 2 * (SHARED_TILES + choice.count * TILES);
     const auto before = [&](int block) {
@@ -73,6 +73,7 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
 #pragma unroll
     for (int i = 0; i < DEEP; ++i)
         if (!ahead || i >= STEPS) load_step(step[i], i);
+    if (block == 0) choice.leave(left);
     scales.gather(share);
     inputs.take();
 
@@ -118,8 +119,6 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
 constexpr int PART = 2 * CHUNK; // of a width, a warp's in one step
 constexpr int SHARED_STEPS = S / (WARPS * PART), EXPERT_STEPS = I / (WARPS * PART);
 
-static_assert(MANY % 2 == 0, "inputs take turns in two places");
-
 struct DownStep {
     uint4 part[GROUPS][2];
 };
@@ -130,16 +129,14 @@ struct DownInputs {
 
 extern "C" __global__ void __launch_bounds__(THREADS, MANY > 4 ? 1 : 2)
 down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, const int* length,
-     const float* logits, const Half* residual, int residual_row, Half* y, int y_row, const float* factor,
+     const unsigned* left, const Half* residual, int residual_row, Half* y, int y_row, const float* factor,
      Half* scaled, float* squares) {
     __shared__ Meeting meeting;
-    __shared__ Choice choice;
-    __shared__ unsigned chosen[PLACES]; // a bit a row
+    __shared__ Listed listed;
     const Lane at;
     const int rows = *length;
-    choice.clear();
-    choice.make(logits, rows, at, meeting, [] {});
-    const int count = choice.count, total = SHARED_STEPS + count * EXPERT_STEPS;
+    listed.take(left);
+    const int count = listed.count, total = SHARED_STEPS + count * EXPERT_STEPS;
 
     // Blocks begin with different experts, and go round, so as not to ask for the same rows of h at once.
     // Where a column begins depends on ids alone: a token's sums depend on no other token.
@@ -153,7 +150,7 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
         const bool shared = s < SHARED_STEPS;
         const int of = s - SHARED_STEPS, width = shared ? S : I;
         const int part = shared ? s : of % EXPERT_STEPS;
-        const Half* from = shared ? shared_w : w + (long long)choice.distinct[place_of(of / EXPERT_STEPS)] * K * I;
+        const Half* from = shared ? shared_w : w + (long long)listed.expert(place_of(of / EXPERT_STEPS)) * K * I;
         from += (long long)(tile * COLS + at.row) * width + (part * WARPS + at.warp) * PART + at.quarter;
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g)
@@ -166,7 +163,7 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
         const int of = s - SHARED_STEPS, width = shared ? S : I;
         const int place = shared ? 0 : place_of(of / EXPERT_STEPS);
         const int part = shared ? s : of % EXPERT_STEPS;
-        const unsigned bits = shared ? (1u << rows) - 1 : chosen[place];
+        const unsigned bits = shared ? (1u << rows) - 1 : listed.rows(place);
         const Half* from = shared ? shared_h : h + place * ROWS * I;
         from += at.row * width + (part * WARPS + at.warp) * PART + at.quarter;
         const uint4 none = make_uint4(0, 0, 0, 0);
@@ -181,20 +178,17 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
     const Ending end = {residual, y, residual_row, y_row, factor, scaled, squares, K};
     DownStep step[MANY];
     for (int turn = 0; tile < K / COLS; tile += gridDim.x, ++turn) {
-        begin = choice.below(tile * E / (K / COLS));
+        begin = listed.below(tile * E / (K / COLS));
 #pragma unroll
         for (int i = 0; i < MANY; ++i) load(step[i], i);
         const Ending::Known known = end.load(tile * COLS);
         if (turn == 0) {
-            for (int i = threadIdx.x; i < count; i += THREADS)
-                chosen[i] = choice.rows_of(choice.distinct[i], rows);
-            __syncthreads();
             wait_for_last();
             let_next_start();
         }
-        DownInputs inputs[2];
-        load_inputs(inputs[0], 0);
-        load_inputs(inputs[1], 1);
+        DownInputs inputs[MANY];
+#pragma unroll
+        for (int i = 0; i < MANY; ++i) load_inputs(inputs[i], i);
         Sums sums;
         sums.clear();
 #pragma unroll 1
@@ -206,9 +200,9 @@ down(const Half* h, const Half* shared_h, const Half* w, const Half* shared_w, c
                 for (int c = 0; c < 2; ++c)
 #pragma unroll
                     for (int g = 0; g < GROUPS; ++g)
-                        sums.add(g, inputs[i % 2].part[c], step[i].part[g][c]);
+                        sums.add(g, inputs[i].part[c], step[i].part[g][c]);
                 load(step[i], s + i + MANY);
-                load_inputs(inputs[i % 2], s + i + 2);
+                load_inputs(inputs[i], s + i + MANY);
             }
         }
         const float sum = meeting.sum(sums, turn, at);
