@@ -17,6 +17,8 @@ from hybridspec.serving.protocol import ChatRequest, CompletionRequest
 HELLO = [{"role": "user", "content": "Hello"}]
 CALL = {"type": "function", "function": {"name": "look"}}
 OTHER = {"type": "function", "function": {"name": "other"}}
+BY_NAMES = {"type": "object", "patternProperties": {"(": {"type": "integer"}}}
+NO_NAMES = {"type": "json_schema", "json_schema": {"schema": {"items": BY_NAMES}}}
 NO_SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"type": "text"}}}
 CALLING = {"role": "assistant", "tool_calls": [{}]}
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
@@ -78,6 +80,7 @@ CHAT_FAULTS = [
     ("response_format.type", {"response_format": {"type": "yaml"}}),
     ("response_format.json_schema.schema", {"response_format": {"type": "json_schema"}}),
     ("response_format.json_schema.schema", {"response_format": NO_SCHEMA}),
+    ("response_format.json_schema.schema", {"response_format": NO_NAMES}),
     ("tools", {"response_format": {"type": "json_object"}, "tools": [CALL, CALL]}),
     ("chat_template_kwargs", {"chat_template_kwargs": {"messages": []}}),
     ("chat_template_kwargs.enable_thinking", {"chat_template_kwargs": {"enable_thinking": "no"}}),

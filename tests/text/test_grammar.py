@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 
@@ -194,6 +195,37 @@ def test_a_token_that_is_none(grammars, after):
 def test_a_schema_that_cannot_be_compiled_is_refused_in_a_sentence(grammars, schema):
     with pytest.raises(OptionError, match=r"^schema cannot be used: [^\[\]]+\.$"):
         grammars.make(schema, None)
+
+
+QUIET = [  # what xgrammar reads past or does not know, and would say so on standard error
+    {"type": "string", "pattern": r"\q"},
+    {"type": "string", "pattern": "a$b"},
+    {"type": "string", "pattern": "(?!a)b"},
+    {"type": "string", "format": "email", "minLength": 3},
+    {"type": "integer", "multipleOf": 2, "maximum": 9},
+    {"type": "number", "multipleOf": 0.5},
+    {"type": "object", "patternProperties": {r"[\a]": {}}},
+    {"type": "object", "patternProperties": {"(": {}}},
+    {"type": "object", "patternProperties": {"(?<=a)b": {}}},
+    {"type": "object", "propertyNames": {"pattern": "a^b", "type": "string"}},
+    {"oneOf": [{"type": "integer"}, {"type": "number"}]},
+]
+
+
+@pytest.mark.parametrize("schema", QUIET, ids=str)
+def test_nothing_is_written_beside_what_is_raised(grammars, schema, capfd):
+    with contextlib.suppress(OptionError):
+        grammars.make(schema, None)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "a{3,1}", "*", "x{", "\\", r"\p{L}", "[z-a]"])
+@pytest.mark.parametrize("where", ["pattern", "patternProperties"])
+def test_what_is_no_regular_expression_is_refused(grammars, where, pattern):
+    schema = {"pattern": pattern, "type": "string"}
+    named = {"patternProperties": {pattern: {}}, "type": "object"}
+    with pytest.raises(OptionError, match=r"^schema (cannot be used|uses '.*' with the escape)"):
+        grammars.make(named if where == "patternProperties" else schema, None)
 
 
 def test_a_missing_package_is_a_sentence(tokenizer, monkeypatch):

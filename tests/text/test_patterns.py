@@ -29,8 +29,16 @@ KEPT = [
     r"\x41",
     r"\D",
     r"\/",
+    r"\-\ \_[\].]",
 ]
 UNKEPT = [
+    (r"\q", r"the escape \q"),
+    (r"[\a]", r"the escape \a"),
+    (r"[^\e]", r"the escape \e"),
+    (r"\x4", r"the escape \x"),
+    (r"(a)\1", r"the escape \1"),
+    (r"\é", r"the escape \é"),
+    (r"\bfoo", r"the escape \b"),
     ("", "empty"),
     ('a"', "quote"),
     ('["]', "quote"),

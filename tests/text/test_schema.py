@@ -20,6 +20,13 @@ TAKEN = [
     {"$ref": "#/$defs/a", "title": "A", "default": 1, "$defs": {"a": {"anyOf": [{}, {}]}}},
     {"type": "string", "minLength": 0, "enum": ["a", "\U0001f600"], "uniqueItems": False},
     {"properties": {"a": {}}, "required": ["a"]},
+    {"type": "object", "propertyNames": {"pattern": "^a$"}},
+    {
+        "type": "object",
+        "patternProperties": {"^x-[a-z]+$": {"type": "string"}},
+        "additionalProperties": False,
+    },
+    {"properties": {"oneOf": {"enum": [{"oneOf": [1]}]}, "b": {"$ref": "#/properties/oneOf"}}},
 ]
 
 
@@ -29,12 +36,34 @@ def test_schemas_that_are_kept_to(schema):
     assert json.loads(schema_text(schema)) == schema
 
 
+def test_one_of_several_is_any_of_them():
+    """As xgrammar takes it, which would say so on standard error."""
+    schema = {"$defs": {"oneOf": {"oneOf": [{"const": "oneOf"}]}}, "$ref": "#/$defs/oneOf/oneOf/0"}
+    made = {"$defs": {"oneOf": {"anyOf": [{"const": "oneOf"}]}}, "$ref": "#/$defs/oneOf/anyOf/0"}
+    assert json.loads(schema_text({"items": [schema]})) == {"items": [made]}
+
+
 REFUSED = [
     ({"not": {}}, "uses 'not', which"),
     ({"properties": {"a": {"items": {"if": {}}}}}, "uses 'if', which"),
     ({"anyOf": [{}, {"dependentRequired": {"a": ["b"]}}]}, "uses 'dependentRequired', which"),
     ({"allOf": [{"type": "string"}, {"minLength": 1}]}, "uses 'allOf' of several"),
-    ({"type": "string", "pattern": "a", "minLength": 3}, "uses 'pattern' together with a length"),
+    (
+        {"type": "string", "pattern": "a", "minLength": 3},
+        "uses 'pattern' beside 'minLength', which",
+    ),
+    ({"type": "string", "pattern": "a", "format": "date"}, "uses 'pattern' beside 'format', which"),
+    ({"format": "email", "maxLength": 3}, "uses 'format' beside 'maxLength', which"),
+    ({"type": "integer", "multipleOf": 2, "minimum": 1}, "uses 'multipleOf' beside 'minimum'"),
+    ({"patternProperties": {"a": {}}, "properties": {}}, "uses 'patternProperties' beside 'prop"),
+    ({"patternProperties": {"a": {}, "b": {}}}, "uses 'patternProperties' of several patterns"),
+    ({"propertyNames": {"pattern": "a"}, "properties": {}}, "uses 'propertyNames' beside 'prop"),
+    ({"patternProperties": {"a(?=b)": {}}}, "uses 'patternProperties' with a look around"),
+    ({"patternProperties": {"": {}}}, "uses 'patternProperties' with an empty text, which"),
+    ({"items": {"patternProperties": {"a$b": {}}}}, "uses 'patternProperties' with an anchor"),
+    ({"patternProperties": {'a"b': {}}}, "uses 'patternProperties' with a quote"),
+    ({"patternProperties": {r"\q": {}}}, r"uses 'patternProperties' with the escape \q, which"),
+    ({"type": "object", "patternProperties": {"a": {"not": {}}}}, "uses 'not', which"),
     ({"type": "number", "multipleOf": 0.5}, "uses 'multipleOf' of a number"),
     ({"required": ["a"]}, "uses 'required' for a property"),
     ({"anyOf": []}, "has anyOf []; expected a list that is not empty"),
@@ -50,6 +79,11 @@ REFUSED = [
     ({"$ref": "#", "type": "integer"}, "uses 'type' beside '$ref'"),
     ({"type": "object", "allOf": [{}]}, "uses 'type' beside 'allOf'"),
     ({"anyOf": [{"minimum": 0}], "type": "integer"}, "uses 'type' beside 'anyOf'"),
+    ({"minLength": 3}, "has minLength without a type, and"),
+    ({"items": {"minimum": 0, "title": "a"}}, "has minimum without a type, and"),
+    ({"patternProperties": {"a": {}}}, "has patternProperties without a type, and"),
+    ({"maxItems": 0}, "has maxItems without a type, and"),
+    ({"minProperties": 1}, "has minProperties without a type, and"),
     ({"contains": {}}, "uses 'contains', which"),
     ({"uniqueItems": True}, "uses 'uniqueItems', which"),
     ({"$dynamicRef": "#a"}, "uses '$dynamicRef', which"),
@@ -57,7 +91,7 @@ REFUSED = [
     ({"unevaluatedProperties": False}, "uses 'unevaluatedProperties', which"),
     ({"enum": ["\ud800"]}, "is not valid Unicode"),
     ({"const": {"\udfff": 1}}, "is not valid Unicode"),
-    ({"type": "string", "pattern": ""}, "uses an empty 'pattern'"),
+    ({"type": "string", "pattern": ""}, "uses 'pattern' with an empty text"),
     ([], "is []; expected a JSON schema"),
     ("{}", "is '{}'; expected a JSON schema"),
     (True, "is True; expected a JSON schema"),
@@ -85,12 +119,14 @@ HALVES = {
     "enum": {"enum": list(range(1001))},
     "properties": {"properties": {f"p{i}": {} for i in range(1000)}},
     "choices": {"anyOf": [{}] * 999},
-    "repetitions": {"pattern": "a{3}b{9,990}c{7,}"},
+    "repetitions": {"type": "string", "pattern": "a{3}b{9,990}c{7,}"},
+    "names": {"type": "object", "patternProperties": {"a{3}b{9,990}c{6,}": {}}},
 }
 
 
 @pytest.mark.parametrize(
-    "names", [("enum", "properties"), ("enum", "choices"), ("enum", "repetitions")]
+    "names",
+    [("enum", "properties"), ("enum", "choices"), ("enum", "repetitions"), ("enum", "names")],
 )
 def test_a_schema_of_too_many_parts(names):
     """One more than may be, in two places; and without one of them."""

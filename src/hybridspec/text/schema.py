@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from hybridspec.checks import brief, is_a, is_unicode
@@ -22,12 +23,29 @@ UNKEPT = (
 )
 # Beside these, xgrammar reads past every other keyword; those that demand nothing may stand there.
 ALONE = ("$ref", "allOf", "anyOf", "oneOf")
+# By keyword: those that would be read past, or not be kept to, where they stand beside it.
+APART = {
+    "pattern": ("minLength", "maxLength", "format"),
+    "format": ("minLength", "maxLength"),
+    "multipleOf": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    "patternProperties": ("properties", "propertyNames"),
+    "propertyNames": ("properties",),
+}
+# By keyword: what must stand beside it, or it would be read past.
+NEEDS = {
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format", "multipleOf"), ("type",)),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), ("type",)),
+    **dict.fromkeys(("patternProperties", "propertyNames"), ("type",)),
+    **dict.fromkeys(("minProperties", "maxProperties"), ("type", "properties")),
+    **dict.fromkeys(("minItems", "maxItems"), ("type", "items", "prefixItems")),
+}
 IDLE = (
     *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
     *("$schema", "$id", "$comment", "$defs", "definitions", "$anchor"),
 )
 SIZES = [f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties")]
 LISTS = ("enum", "anyOf", "oneOf")
+MEMBERS = (*LISTS, "properties", "patternProperties")
 NAMED = ("properties", "patternProperties", "$defs", "definitions")  # schemas by names of one's own
 VALUES = ("enum", "const", "default", "examples")  # no schemas, whatever they look like
 
@@ -49,8 +67,9 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
         members = 0
         for part in _schemas(schema, MOST_NESTED):
             _check(part)
-            members += sum(len(part[name]) for name in (*LISTS, "properties") if _sized(part, name))
-            members += repetitions(part.get("pattern"))
+            members += sum(len(part[name]) for name in MEMBERS if _sized(part, name))
+            members += sum(map(repetitions, (part.get("pattern"), *_patterns(part))))
+        text = json.dumps(_disjoined(schema), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(f"is no JSON: {said_by(error)}. Give a JSON schema.") from None
     if members > MOST_MEMBERS:
@@ -83,6 +102,8 @@ def _schemas(value: Any, levels: int) -> Iterator[Mapping[str, Any]]:
         yield value
         for name, part in value.items():
             named = name in NAMED and isinstance(part, Mapping)
+            if name == "propertyNames" and isinstance(part, Mapping):
+                part = {"type": "string", **part}  # as every name is
             if name not in VALUES:
                 yield from _schemas(list(part.values()) if named else part, levels - 1)
 
@@ -90,13 +111,24 @@ def _schemas(value: Any, levels: int) -> Iterator[Mapping[str, Any]]:
 def _check(schema: Mapping[str, Any]) -> None:
     """Refuse one schema, without those inside it, for what would not be kept to."""
     _check_forms(schema)
+    if (found := _unkept(schema)) is not None:
+        raise _refusal(f"uses {found}, which a grammar cannot keep to. Leave it out.")
+    lone = (name for name, others in NEEDS.items() if name in schema and not {*others} & {*schema})
+    if (name := next(lone, None)) is not None:
+        raise _refusal(f"has {name} without a type, and a grammar would read past it. Add a type.")
+
+
+def _unkept(schema: Mapping[str, Any]) -> str | None:
+    """The first thing that would not be kept to, in words."""
     found = next((f"{name!r}" for name in UNKEPT if name in schema), None)
-    found = found or _beside(schema) or ("pattern" in schema and unkept(schema["pattern"])) or None
+    found = found or _beside(schema) or _apart(schema) or unkept(schema.get("pattern"))
+    names = (unkept(name, "patternProperties") for name in _patterns(schema))
+    found = found or next(filter(None, names), None)
+    if len(_patterns(schema)) > 1:
+        found = "'patternProperties' of several patterns"
     several = schema.get("allOf")
     if isinstance(several, list) and len(several) > 1:
         found = "'allOf' of several schemas"
-    if "pattern" in schema and ("minLength" in schema or "maxLength" in schema):
-        found = "'pattern' together with a length"
     if "multipleOf" in schema and schema.get("type") != "integer":
         found = "'multipleOf' of a number that is no integer"
     if schema.get("uniqueItems"):
@@ -104,8 +136,7 @@ def _check(schema: Mapping[str, Any]) -> None:
     required, named = schema.get("required"), schema.get("properties", {})
     if required is not None and isinstance(named, Mapping) and not {*required} <= {*named}:
         found = "'required' for a property that 'properties' does not have"
-    if found is not None:
-        raise _refusal(f"uses {found}, which a grammar cannot keep to. Leave it out.")
+    return found
 
 
 def _check_forms(schema: Mapping[str, Any]) -> None:
@@ -131,6 +162,40 @@ def _beside(schema: Mapping[str, Any]) -> str | None:
         return None
     others = (name for name in schema if name not in IDLE and name != alone)
     return next((f"{name!r} beside {alone!r}" for name in others), None)
+
+
+def _apart(schema: Mapping[str, Any]) -> str | None:
+    pairs = ((one, other) for one, others in APART.items() for other in others)
+    both = (pair for pair in pairs if pair[0] in schema and pair[1] in schema)
+    return next((f"{one!r} beside {other!r}" for one, other in both), None)
+
+
+def _patterns(schema: Mapping[str, Any]) -> list[str]:
+    """What names of properties are matched with."""
+    found = schema.get("patternProperties")
+    return [*map(str, found)] if isinstance(found, Mapping) else []
+
+
+def _disjoined(value: Any) -> Any:
+    """A schema with `anyOf` in place of `oneOf`, which xgrammar takes for it, and warns of it."""
+    if isinstance(value, list | tuple):
+        return [_disjoined(part) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    made: dict[Any, Any] = {}
+    for name, part in value.items():
+        if name in NAMED and isinstance(part, Mapping):
+            made[name] = {key: _disjoined(inner) for key, inner in part.items()}
+        elif name == "$ref" and isinstance(part, str):
+            steps = pairwise(["", *part.split("/")])
+            made[name] = "/".join(
+                "anyOf" if step == "oneOf" and before not in NAMED else step
+                for before, step in steps
+            )
+        else:
+            kept = name in VALUES
+            made["anyOf" if name == "oneOf" else name] = part if kept else _disjoined(part)
+    return made
 
 
 def _refusal(said: str) -> OptionError:
