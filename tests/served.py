@@ -18,10 +18,12 @@ from fastapi import FastAPI
 
 @dataclass(frozen=True)
 class Served:
-    """A server that runs."""
+    """A server that runs, and a client that knows where."""
 
     app: FastAPI
     port: int
+    client: httpx.Client
+    leave: Callable[[], None]  # begin to end, and do not wait
 
     @property
     def url(self) -> str:
@@ -29,7 +31,13 @@ class Served:
 
     def metric(self, name: str) -> float:
         """A figure without labels but the model's."""
-        return metric(httpx.get(f"{self.url}/metrics").text, name)
+        return metric(self.client.get("/metrics").text, name)
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        """A response that must be one."""
+        response = self.client.post(path, json=body)
+        assert response.status_code == 200, response.text
+        return response
 
     def send(self, path: str, body: dict[str, Any]) -> socket.socket:
         """A connection on which a request has been sent and nothing read."""
@@ -52,10 +60,12 @@ def serve(app: FastAPI) -> Iterator[Served]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started)
-    made = Served(app, server.servers[0].sockets[0].getsockname()[1])
-    until(lambda: httpx.get(f"{made.url}/health").status_code == 200)
-    yield made
-    server.should_exit = True
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+        made = Served(app, port, client, lambda: setattr(server, "should_exit", True))
+        until(lambda: client.get("/health").status_code == 200)
+        yield made
+    made.leave()
     thread.join(60)
     assert not thread.is_alive()
 

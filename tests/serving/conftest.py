@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 import torch
+from casebook import Book
+from every_system import Stage
 from fastapi.testclient import TestClient
 
 from hybridspec.engine import Engine
@@ -56,11 +58,7 @@ class Script:
         self._engine = engine
 
     def __call__(self, text: str | Sequence[int], plan: Sequence[int] = (RIGHT,)) -> list[int]:
-        if isinstance(text, str):
-            return say(self._engine, text, plan)
-        say(self._engine, "", plan)
-        self._engine.target.script = text
-        return list(text)
+        return say(self._engine, text, plan)
 
 
 @pytest.fixture
@@ -70,3 +68,17 @@ def script(engine) -> Iterator[Script]:
     engine.target.__class__, engine.drafter.__class__ = ScriptedTarget, ScriptedDrafter
     yield Script(engine)
     engine.target.__class__, engine.drafter.__class__ = target, drafter
+
+
+@pytest.fixture(scope="session")
+def _book() -> Iterator[Book]:
+    torch.set_num_threads(1)
+    with Stage() as stage:
+        yield Book(stage)
+
+
+@pytest.fixture
+def book(_book, monkeypatch) -> Book:
+    """Cases on every system; every committed state is checked."""
+    monkeypatch.setenv("HYBRIDSPEC_CHECK", "1")
+    return _book

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybridspec.core import Generation
 from hybridspec.serving.chat_plan import ChatPlan
 from hybridspec.serving.errors import shutting_down
 from hybridspec.serving.jobs import Job
+from hybridspec.serving.one_call import OneCall
 from hybridspec.serving.protocol import ChatRequest
-from hybridspec.serving.reading import Message, Said, ThoughtTokens
+from hybridspec.serving.reading import Message, Reader, Said
 from hybridspec.serving.tokens import chat_logprobs, round_document
 from hybridspec.serving.turns import Progress
+from hybridspec.stream import Piece
+from hybridspec.text.reasoning import ReasoningCounter
 from hybridspec.text.tokenizer import Tokenizer
 
 KIND, CHUNK = "chat.completion", "chat.completion.chunk"
@@ -38,10 +40,11 @@ class Chat:
         """The response in one."""
         choices = []
         for index in range(len(self.job.asks)):
-            message, reader = Message(), self.plan.reader()
-            async for said, _ in self._parts(index, reader):
+            message, reader, pieces = Message(), self.plan.reader(), []
+            async for said, progress in self._parts(index, reader):
                 message.add(said)
-            choices.append(self._choice(index, message, self._finish(reader.called)))
+                pieces += [] if progress is None else [progress.piece]
+            choices.append(self._choice(index, message, self._finish(reader.called), pieces))
         more = {"usage": self.job.usage.document(), **self._prompt(), **self.job.facts()}
         return self.job.document(KIND, choices, **more)
 
@@ -64,31 +67,30 @@ class Chat:
             usage = {"usage": self.job.usage.document()}
             yield self.job.document(CHUNK, [], **usage, **self.job.facts())
 
-    async def _parts(self, index: int, reader: Any) -> AsyncIterator[tuple[Said, Progress | None]]:
+    async def _parts(
+        self, index: int, reader: Reader
+    ) -> AsyncIterator[tuple[Said, Progress | None]]:
         """What each round says, and at last what was held back."""
-        thoughts = ThoughtTokens(self.tokenizer, self.plan.thought)
-        one_call = self.request.parallel_tool_calls is False
-        over = False
+        usage = self.job.usage
+        thoughts = ReasoningCounter(self.tokenizer.token_bytes, self.plan.thought)
+        before, one = usage.reasoning, None
+        if self.request.parallel_tool_calls is False and self.plan.tools:
+            one = OneCall(self.job.engine, self.job.asks[index], reader)
         async for progress in self.job.progress(index):
-            self.job.usage.reasoning += thoughts.count(progress.piece.token_ids)
-            if over:
-                continue
-            said = reader.push(progress.piece.text)
-            if one_call and any(delta.index > 0 for delta in said.calls):
-                said = Said(
-                    said.content, said.reasoning, tuple(d for d in said.calls if not d.index)
-                )
-                over = True
-                self.job.close()
-            yield said, progress
-        if not over:
+            said, kept = one.push(progress) if one else (reader.push(progress.piece.text), progress)
+            if one is not None and one.over:
+                self.job.end(len(progress.piece.token_ids) - len(kept.piece.token_ids))
+            thoughts.push(kept.piece.token_ids)
+            usage.reasoning = before + thoughts.count
+            yield said, kept
+        if not self.job.ended:
             yield reader.finish(), None
-        if self.job.generation.finish_reason == "abort" and not over:
-            raise shutting_down()
+            if self.job.generation.finish_reason == "abort":
+                raise shutting_down()
 
     def _finish(self, called: bool) -> str:
         reason = self.job.generation.finish_reason
-        return "tool_calls" if called and reason != "length" else reason
+        return "tool_calls" if self.job.ended or (called and reason != "length") else reason
 
     def _shows(self, progress: Progress | None) -> bool:
         """Whether a piece without text has an event all the same."""
@@ -111,8 +113,9 @@ class Chat:
             more["hybridspec"] = {"round": round_document(self.tokenizer, progress)}
         return self.job.event(CHUNK, [choice], **more)
 
-    def _choice(self, index: int, message: Message, finish: str) -> dict[str, Any]:
-        generation: Generation = self.job.generation
+    def _choice(
+        self, index: int, message: Message, finish: str, pieces: Sequence[Piece]
+    ) -> dict[str, Any]:
         choice = {
             "index": index,
             "message": message.document(),
@@ -120,9 +123,10 @@ class Chat:
             "finish_reason": finish,
         }
         if self.request.logprobs:
-            choice["logprobs"] = chat_logprobs(self.tokenizer, generation.logprobs)
+            entries = [entry for piece in pieces for entry in piece.logprobs]
+            choice["logprobs"] = chat_logprobs(self.tokenizer, entries)
         if self.request.return_token_ids:
-            choice["token_ids"] = list(generation.token_ids)
+            choice["token_ids"] = [token for piece in pieces for token in piece.token_ids]
         return choice
 
     def _prompt(self) -> dict[str, Any]:

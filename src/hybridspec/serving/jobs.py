@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hybridspec import __version__
 from hybridspec.core import Generation
+from hybridspec.engine import Engine
 from hybridspec.serving.facts import Facts
 from hybridspec.serving.protocol import Request
 from hybridspec.serving.turns import Answer, Ask, Call, Function, Progress, Turn
@@ -25,6 +26,7 @@ class Job:
     Attributes:
         asks: its answers in order.
         usage: tokens so far.
+        ended: whether the last answer was ended before its time.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Job:
         self._generations: list[Generation] = []
         self._queue_seconds = 0.0
         self._turns: list[Turn[Any]] = []
+        self.ended = False
         self._first = self._submit(0) if answers else None
 
     def _submit(self, index: int) -> Answer:
@@ -78,13 +81,26 @@ class Job:
         """The pieces of answer `index`; answers are taken in order."""
         answer = self._first if index == 0 and self._first is not None else self._submit(index)
         self.count_prompt(index)
+        self.ended = False
         async for progress in answer:
-            self.usage.completion += len(progress.piece.token_ids)
-            yield progress
+            if not self.ended:  # else the engine has not heard of it yet
+                self.usage.completion += len(progress.piece.token_ids)
+                yield progress
         assert answer.generation is not None
         self._generations.append(answer.generation)
         self.usage.cached += answer.generation.stats.cached_tokens
         self._queue_seconds += answer.queue_seconds
+
+    def end(self, dropped: int) -> None:
+        """The answer under way ends here, without the last `dropped` tokens that came."""
+        self.usage.completion -= dropped
+        self.ended = True
+        self.close()
+
+    @property
+    def engine(self) -> Engine:
+        """Who answers."""
+        return self._worker.engine
 
     @property
     def generation(self) -> Generation:
@@ -132,7 +148,7 @@ class Job:
 
     def facts(self) -> dict[str, Any]:
         """What drafting did, once all answers are there."""
-        drafter = self._worker.engine.drafter
+        drafter = self.engine.drafter
         return Facts(
             self._generations,
             0 if drafter is None else drafter.config.block_size - 1,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridspec.text.reasoning import CLOSE, OPEN, ReasoningSplitter, Split, Thought
-from hybridspec.text.tokenizer import Tokenizer
+from hybridspec.text.reasoning import ReasoningSplitter, Split, Thought
 from hybridspec.text.tools import CALL, CallDelta, Delta, ToolParser
 
 
@@ -18,6 +16,11 @@ class Said:
     content: str = ""
     reasoning: str = ""
     calls: tuple[CallDelta, ...] = ()
+
+    def __add__(self, other: Said) -> Said:
+        """Both, one after the other."""
+        content, reasoning = self.content + other.content, self.reasoning + other.reasoning
+        return Said(content, reasoning, self.calls + other.calls)
 
     def document(self) -> dict[str, Any]:
         """OpenAI's `delta`, with thoughts under both names that clients read."""
@@ -59,7 +62,7 @@ class Reader:
         if self._tools is None:
             return first
         last = self._tools.finish()
-        return Said(first.content + last.content, first.reasoning, (*first.calls, *last.calls))
+        return first + Said(last.content, calls=last.calls)
 
     def _said(self, split: Split) -> Said:
         content, self._opening = self._opening + split.content, ""
@@ -102,27 +105,6 @@ class Message:
         if self.calls:
             document["tool_calls"] = self.calls
         return document
-
-
-class ThoughtTokens:
-    """Counts the tokens of a thought: those before `</think>`."""
-
-    def __init__(self, tokenizer: Tokenizer, thought: Thought) -> None:
-        self._open, self._close = (tokenizer.encode(mark) for mark in (OPEN, CLOSE))
-        self._inside = thought == "open"
-        self._may_open = thought == "unknown"
-
-    def count(self, ids: Iterable[int]) -> int:
-        """How many of the next tokens are of the thought."""
-        return sum(map(self._is_thought, ids))
-
-    def _is_thought(self, token: int) -> bool:
-        if self._may_open:
-            self._may_open, self._inside = False, [token] == self._open
-            return False
-        if [token] == self._close:
-            self._inside = False
-        return self._inside
 
 
 def _call(delta: CallDelta) -> dict[str, Any]:
