@@ -69,12 +69,13 @@ struct Choice {
         __syncthreads();
     }
 
-    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block.
-    // space: what the block does not need yet.
-    __device__ void make(const float* logits, int rows, const Lane& at, Meeting& space) {
+    // logits [rows][E + 1], the last of a row being the shared expert's gate. All threads of a block; each
+    // does `meanwhile` once its logits are there. space: what the block does not need yet.
+    template <class Work>
+    __device__ void make(const float* logits, int rows, const Lane& at, Meeting& space, const Work& meanwhile) {
         Candidates& mine = reinterpret_cast<Candidates*>(space.part)[at.warp];
-        if (rows > WARPS) choose<2>(logits, rows, at, mine);
-        else choose<1>(logits, rows, at, mine);
+        if (rows > WARPS) choose<2>(logits, rows, at, mine, meanwhile);
+        else choose<1>(logits, rows, at, mine, meanwhile);
         __syncthreads();
         for (int e = threadIdx.x; e < E; e += THREADS) {
             const int place = below(e), chosen = used[e / 32] >> e % 32 & 1;
@@ -118,8 +119,9 @@ struct Choice {
 
     // A warp has every eighth row, N of them at once: likeliest first, ties to the lowest expert. Experts at
     // least as likely as the TOP-th of the lanes' best are few as a rule, and their order is soon counted.
-    template <int N>
-    __device__ void choose(const float* logits, int rows, const Lane& at, Candidates& candidates) {
+    template <int N, class Work>
+    __device__ void choose(const float* logits, int rows, const Lane& at, Candidates& candidates,
+                           const Work& meanwhile) {
         unsigned keys[N][MINE]; // ordered as the logits are; 0 is below all
         float gate[N];
 #pragma unroll
@@ -129,25 +131,30 @@ struct Choice {
             for (int j = 0; j < MINE; ++j) keys[n][j] = __float_as_uint(from[min(32 * j + at.lane, E - 1)]);
             gate[n] = from[E];
         }
-        int count[N];
+        unsigned best[N];
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            unsigned best = 0;
+            best[n] = 0;
 #pragma unroll
             for (int j = 0; j < MINE; ++j) {
                 const unsigned bits = __float_as_uint(__uint_as_float(keys[n][j]) + 0.0f); // -0 becomes 0
                 const unsigned key = bits ^ ((int)bits < 0 ? ALL : 0x80000000u);
                 keys[n][j] = 32 * j + at.lane < E ? max(key, 1u) : 0;
-                best = max(best, keys[n][j]);
+                best[n] = max(best[n], keys[n][j]);
             }
+        }
+        if (__any_sync(ALL, best[N - 1] > 0)) meanwhile(); // always; it is known when the logits are there
+        int count[N];
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
             int rank = 0; // of this lane's best among the lanes'
 #pragma unroll
             for (int i = 0; i < 32; ++i) {
-                const unsigned other = __shfl_sync(ALL, best, i);
-                rank += other > best || (other == best && i < at.lane);
+                const unsigned other = __shfl_sync(ALL, best[n], i);
+                rank += other > best[n] || (other == best[n] && i < at.lane);
             }
             const int last = __ffs(__ballot_sync(ALL, rank == min(TOP, 32) - 1)) - 1;
-            const unsigned least = max(__shfl_sync(ALL, best, last), 1u);
+            const unsigned least = max(__shfl_sync(ALL, best[n], last), 1u);
             count[n] = 0;
             Candidate* to = candidates[n];
 #pragma unroll

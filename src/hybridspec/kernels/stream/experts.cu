@@ -2,8 +2,8 @@
 // expert and of the shared one (multiples of 512); DEEP and MANY, steps of weights that `up` and `down` have under
 // way together; and those of choice.cuh.
 //
-// Launched early, they read ahead of their turn: `up` length, x and squares, `down` length and the residual. The
-// kernel just before must not write them. `left`, [1 + PLACES], is theirs.
+// Launched early, they read ahead of their turn: `up` length and squares, `down` length and the residual. The
+// kernel just before must not write them. `left`, [1 + PLACES], is theirs: see Listed.
 #include "choice.cuh"
 #include "early.cuh"
 #include "held.cuh"
@@ -38,7 +38,6 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
     const int grid = gridDim.x, block = blockIdx.x;
     const bool ahead = block < SHARED_TILES;
     const Rows inputs(x, rows_of_x, rows, at);
-    inputs.ask(at);
     Scales<K>::Share share;
     share.load(squares);
     if (ahead)
@@ -48,7 +47,7 @@ up(const Half* x, const float* squares, float eps, const Half* gate_up, const Ha
     choice.clear();
     wait_for_last();
     let_next_start();
-    choice.make(logits, rows, at, meeting);
+    choice.make(logits, rows, at, meeting, [&] { inputs.ask(at); }); // before, it would delay router and choice
     // Half tiles are shared out evenly, those of the shared expert among them: [first, last) are of experts.
     const int halves = 2 * (SHARED_TILES + choice.count * TILES);
     const auto before = [&](int block) {

@@ -25,8 +25,8 @@ def up(
 ) -> None:  # fmt: skip
     """As `moe.experts.up`, in bf16, from `routed.logits` alone: it chooses the experts itself.
 
-    length: [] int32; launched early, the kernel just before must not write it or x. left: of
-    `listed`; the choice, for `down`.
+    length: [] int32; launched early, the kernel just before must not write it or x's squares.
+    left: of `listed`; the choice, for `down`.
     """
     i, s = w.down.shape[2], w.shared_down.shape[1]
     most = (s + routed.places * i) // 8
