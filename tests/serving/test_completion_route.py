@@ -147,6 +147,24 @@ def test_all_answers_of_a_request_are_bounded(client):
     assert response.json()["error"]["param"] == "n"
 
 
+def test_the_logprobs_of_echoed_prompts_are_bounded(client, engine, monkeypatch):
+    """By prompts, answers and likely tokens together; without echo or logprobs there are none."""
+    ids = engine.encode(TEXT)
+    body = {"prompt": [ids, ids], "n": 3, "max_tokens": 1, "echo": True, "logprobs": 4}
+    held = 2 * len(ids) * 3 * 5
+    monkeypatch.setattr(completions, "MOST_ECHOED", held)
+    assert client.post(PATH, json=body).status_code == 200
+    monkeypatch.setattr(completions, "MOST_ECHOED", held - 1)
+    for stream in (False, True):
+        response = client.post(PATH, json={**body, "stream": stream})
+        assert response.status_code == 400
+        error = response.json()["error"]
+        assert error["param"] == "logprobs"
+        assert f"with {held} log-probabilities; expected at most {held - 1}" in error["message"]
+    for less in ({"echo": False}, {"logprobs": None}, {"logprobs": 3}, {"n": 2}):
+        assert client.post(PATH, json={**body, **less}).status_code == 200
+
+
 def test_the_logprobs_of_a_prompt_are_made_once_and_offsets_are_of_the_text(client, monkeypatch):
     made, real = [], completions.completion_logprobs
 

@@ -25,6 +25,7 @@ CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 CHAT_FAULTS = [
     ("messages", {"messages": []}),
     ("messages", {"messages": "Hello"}),
+    ("messages", {"messages": HELLO * 10_001}),
     ("messages[0].role", {"messages": [{"content": "Hello"}]}),
     ("messages[0].role", {"messages": [{"role": 1, "content": "Hello"}]}),
     ("messages", {"messages": [{"role": "stranger", "content": "Hello"}]}),
@@ -133,12 +134,12 @@ def post(client, path, body):
 STREAMED = [(param, fault) for param, fault in CHAT_FAULTS if not param.startswith("stream")]
 
 
-@pytest.mark.parametrize(("param", "fault"), CHAT_FAULTS, ids=str)
+@pytest.mark.parametrize(("param", "fault"), CHAT_FAULTS, ids=lambda value: str(value)[:99])
 def test_a_wrong_field_of_a_chat_is_named(client, param, fault):
     assert refused(post(client, CHAT, {"messages": HELLO, **fault}))["param"] == param
 
 
-@pytest.mark.parametrize(("param", "fault"), STREAMED, ids=str)
+@pytest.mark.parametrize(("param", "fault"), STREAMED, ids=lambda value: str(value)[:99])
 def test_a_stream_is_refused_before_it_begins(client, param, fault):
     body = {"messages": HELLO, "stream": True, **fault}
     assert refused(post(client, CHAT, body))["param"] == param

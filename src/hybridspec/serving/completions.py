@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 KIND = "text_completion"
 MAX_TOKENS = 16  # OpenAI's default here
 MOST = 64  # answers of a request
+MOST_ECHOED = (
+    2**20
+)  # log-probabilities of prompts in a response; 30 bytes each there, more in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,23 @@ def plan_completion(
     params = sampling(request, engine, most if answers else 1, logprobs=request.logprobs)
     options = decoding(request, engine, settings)
     prompts = [encoded(engine, prompt, param="prompt") for prompt in request.prompt]
+    _check_echoed(request, prompts)
     seeded = [choice(params, index) for index in range(request.n or 1)]
     asks = [Ask(ids, own, options) for ids in prompts for own in seeded]
     tokenizer = tokenizer_of(engine)
     texts = [tokenizer.decode(ask.ids, False) if request.echo else "" for ask in asks]
     return CompletionPlan(asks, texts, answers)
+
+
+def _check_echoed(request: CompletionRequest, prompts: Sequence[Sequence[int]]) -> None:
+    """Refuse more log-probabilities of prompts than a response should hold."""
+    if not request.echo or request.logprobs is None:
+        return
+    count = sum(map(len, prompts)) * (request.n or 1) * (1 + request.logprobs)
+    if count > MOST_ECHOED:
+        said = f"The prompts would be echoed with {count:,} log-probabilities; expected at most "
+        said += f"{MOST_ECHOED:,}. Ask for fewer answers, prompts or likely tokens at once."
+        raise ApiError(400, said, param="logprobs", code="invalid_value")
 
 
 @dataclass(frozen=True, slots=True)

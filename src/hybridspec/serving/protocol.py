@@ -10,10 +10,18 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from hybridspec.serving.errors import ApiError
 from hybridspec.serving.parameters import served
 
 MOST_CHOICES = 64  # of one request: each is an answer of its own
 MOST_PROMPTS = 64
+# Bodies are read in the event loop, and Python runs no other thread meanwhile: what is read must be
+# bounded, and so must the faults that are found. Beyond these it would take a second and more.
+MOST_MESSAGES = 10_000
+MOST_TOOLS = 2_000
+MOST_IDS = 2**20  # token ids of all prompts together
+MOST_BIASES = 10_000
+MOST_FIELDS = 1_000  # of one object
 
 
 def _listed(value: Any) -> Any:
@@ -23,6 +31,7 @@ def _listed(value: Any) -> Any:
 def _prompts(value: Any) -> Any:
     """One prompt or several: text or token ids each."""
     several = value
+    _check_size(value)
     if isinstance(value, str) or _are(value, int):
         several = [value]
     holds = isinstance(several, list) and several
@@ -31,6 +40,13 @@ def _prompts(value: Any) -> Any:
             "prompt", "Expected text, a list of token ids, or a list of either"
         )
     return several
+
+
+def _check_size(value: Any) -> None:
+    parts = value if isinstance(value, list) else ()
+    ids = 0 if len(parts) > MOST_IDS else sum(len(part) for part in parts if isinstance(part, list))
+    if len(parts) + ids > MOST_IDS:
+        raise PydanticCustomError("prompt", f"Expected at most {MOST_IDS:,} token ids in all")
 
 
 def _are(value: Any, kind: type) -> bool:
@@ -45,6 +61,8 @@ def _biases(value: Any) -> Any:
     """A JSON object has strings as keys; these are of digits."""
     if not isinstance(value, dict):
         return value
+    if len(value) > MOST_BIASES:
+        raise PydanticCustomError("logit_bias", f"Expected at most {MOST_BIASES:,} token ids")
     if not all(isinstance(key, str) and key.isascii() and key.isdecimal() for key in value):
         raise PydanticCustomError("logit_bias", "Expected token ids as keys")
     return {int(key): bias for key, bias in value.items()}
@@ -56,16 +74,39 @@ Biases = Annotated[
     BeforeValidator(_biases, json_schema_input_type=dict[str, float] | None),
 ]
 PromptForms = str | list[str] | list[int] | list[list[int]]
-Stops = Annotated[list[str] | None, BeforeValidator(_listed, json_schema_input_type=Text | None)]
+Texts = Annotated[list[str], Field(fail_fast=True)]
+Ids = Annotated[list[int], Field(fail_fast=True)]
+Stops = Annotated[Texts | None, BeforeValidator(_listed, json_schema_input_type=Text | None)]
 Prompts = Annotated[
-    list[str | list[int]], BeforeValidator(_prompts, json_schema_input_type=PromptForms)
+    list[str | Ids],
+    Field(fail_fast=True),
+    BeforeValidator(_prompts, json_schema_input_type=PromptForms),
 ]
+
+
+def _at_most(most: int) -> BeforeValidator:
+    """Refuses a longer list before it is read."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list) and len(value) > most:
+            raise PydanticCustomError("many", f"Expected at most {most:,}, not {len(value):,}")
+        return value
+
+    return BeforeValidator(check)
 
 
 class Strict(BaseModel):
     """A part of a request: JSON's own types only, and no field that is not here."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, body: Any) -> Any:
+        if isinstance(body, dict) and len(body) > MOST_FIELDS:
+            said = f"An object has {len(body):,} fields; expected at most {MOST_FIELDS:,}."
+            raise ApiError(400, said, code="invalid_value")
+        return body
 
 
 class Lenient(BaseModel):
@@ -121,8 +162,12 @@ class ChatMessage(Lenient):
     name: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None
     tool_call_id: str | None = None
+
+
+Messages = Annotated[list[ChatMessage], Field(fail_fast=True), _at_most(MOST_MESSAGES)]
+Tools = Annotated[list[Tool], Field(fail_fast=True), _at_most(MOST_TOOLS)]
 
 
 class JsonSchema(Strict):
@@ -180,7 +225,7 @@ class Request(Strict):
     repetition_penalty: float | None = Field(None, description="1 is off; prompt and answer")
     logit_bias: Biases = Field(None, description="token id to -100..100")
     stop: Stops = Field(None, description="text or texts that end the answer")
-    stop_token_ids: list[int] | None = Field(None, description="ids that end it")
+    stop_token_ids: Ids | None = Field(None, description="ids that end it")
     ignore_eos: bool | None = Field(None, description="go on past the model's own end")
     user: str | None = Field(None, description="who asks; clients take turns by it")
     system: str | None = Field(None, description="the decoding system, such as static:4")
@@ -198,11 +243,11 @@ class Request(Strict):
 class ChatRequest(Request):
     """POST /v1/chat/completions."""
 
-    messages: list[ChatMessage] = Field(min_length=1, description="the conversation")
+    messages: Messages = Field(min_length=1, description="the conversation")
     max_completion_tokens: int | None = Field(None, description="wins over max_tokens")
     logprobs: bool | None = Field(None, description="log-probabilities of the answer's tokens")
     top_logprobs: int | None = Field(None, ge=0, le=20, description="and of the k most likely")
-    tools: list[Tool] | None = Field(None, description="functions that the model may call")
+    tools: Tools | None = Field(None, description="functions that the model may call")
     tool_choice: Annotated[
         Literal["none", "auto", "required"] | ToolChoice | None, BeforeValidator(_tool_choice)
     ] = Field(None, description="none, auto, required or a function")
@@ -226,8 +271,8 @@ class TokenizeRequest(Strict):
 
     model: str | None = None
     prompt: str | None = None
-    messages: list[ChatMessage] | None = None
-    tools: list[Tool] | None = None
+    messages: Messages | None = None
+    tools: Tools | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     add_special_tokens: bool | None = None
@@ -238,4 +283,4 @@ class DetokenizeRequest(Strict):
     """POST /detokenize."""
 
     model: str | None = None
-    tokens: list[int]
+    tokens: Annotated[Ids, _at_most(MOST_IDS)]
