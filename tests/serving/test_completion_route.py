@@ -5,6 +5,7 @@ from openai.types import Completion
 
 from hybridspec.core import SamplingParams
 from hybridspec.serving import completions
+from scripted_text import RIGHT
 from served import events
 
 PATH = "/v1/completions"
@@ -168,9 +169,9 @@ def test_the_logprobs_of_echoed_prompts_are_bounded(client, engine, monkeypatch)
 def test_the_logprobs_of_a_prompt_are_made_once_and_offsets_are_of_the_text(client, monkeypatch):
     made, real = [], completions.completion_logprobs
 
-    def counted(*arguments, **named):
-        made.append(named)
-        return real(*arguments, **named)
+    def counted(tokenizer, ids, entries, offsets):
+        made.append(entries[0] is None)  # as of a prompt's first token
+        return real(tokenizer, ids, entries, offsets)
 
     monkeypatch.setattr(completions, "completion_logprobs", counted)
     body = {"prompt": "Köln 🎉 x", "max_tokens": 2, "n": 3, "echo": True, "logprobs": 0}
@@ -180,4 +181,26 @@ def test_the_logprobs_of_a_prompt_are_made_once_and_offsets_are_of_the_text(clie
         for token, offset in zip(logprobs["tokens"], logprobs["text_offset"], strict=True):
             if not token.startswith("bytes:"):
                 assert text.startswith(token, offset) or offset == len(text)
-    assert made.count({"named": True}) == 1
+    assert made.count(True) == 1
+
+
+@pytest.mark.parametrize("plan", [(0,), (1, 0, 2), (RIGHT,)])
+@pytest.mark.parametrize("echo", [False, True])
+def test_the_parts_of_a_character_have_its_offset(client, engine, script, plan, echo):
+    """Also where a round, and with it an event of a stream, ends between them."""
+    text = "Köln 🎉🌱 東京 x"
+    ids = script(text, plan)
+    begins, read = [], b""
+    for token in ids:  # characters that are whole before the token
+        begins.append(len(read.decode(errors="ignore")))
+        read += engine.tokenizer.token_bytes(token)
+    assert len(set(begins)) < len(ids)
+    body = {"logprobs": 0, "system": "dflash", "echo": echo, "max_tokens": 99}
+    before = len("🎉 y") if echo else 0
+    chunks = stream(client, "🎉 y", **body)
+    parts = [c["logprobs"]["text_offset"] for e in chunks for c in e["choices"] if c["logprobs"]]
+    streamed = [offset for part in parts for offset in part]
+    whole = ask(client, "🎉 y", **body)["choices"][0]["logprobs"]["text_offset"]
+    assert streamed == whole
+    first = len(engine.encode("🎉 y")) if echo else 0
+    assert whole[first : first + len(ids)] == [before + place for place in begins]

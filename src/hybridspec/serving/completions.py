@@ -13,7 +13,7 @@ from hybridspec.serving.prompts import encoded, tokenizer_of
 from hybridspec.serving.protocol import CompletionRequest
 from hybridspec.serving.sampling import choice, decoding, sampling
 from hybridspec.serving.settings import Settings
-from hybridspec.serving.tokens import completion_logprobs, round_document
+from hybridspec.serving.tokens import Offsets, completion_logprobs, round_document
 from hybridspec.serving.turns import Ask, Progress
 from hybridspec.text.tokenizer import Tokenizer
 
@@ -104,7 +104,8 @@ class Completion:
         choices = []
         for index in range(len(self._plan.asks)):
             parts = [part async for part in self._parts(index)]
-            choices.append(self._choice(index, parts, 0, self._finish))
+            offsets = self._offsets(index)
+            choices.append(self._choice(index, parts, offsets, self._finish))
         more = {"usage": self._job.usage.document(), **self._job.facts()}
         return self._job.document(KIND, choices, **more)
 
@@ -112,11 +113,10 @@ class Completion:
         """The response piece by piece."""
         last = len(self._plan.asks) - 1
         for index in range(last + 1):
-            offset = 0
+            offsets = self._offsets(index)
             async for part in self._parts(index):
                 if part.text or self._shows_all:
-                    yield self._event(self._choice(index, [part], offset), part)
-                offset += len(part.text)
+                    yield self._event(self._choice(index, [part], offsets), part)
             facts = self._job.facts() if index == last and not self._job.reports_usage else {}
             yield self._job.event(KIND, [_bare(index, "", self._finish)], **facts)
         if self._job.reports_usage:
@@ -167,35 +167,39 @@ class Completion:
             more["hybridspec"] = {"round": round_document(self._tokenizer, part.progress)}
         return self._job.event(KIND, [choice], **more)
 
+    def _offsets(self, index: int) -> Offsets:
+        """Where the answer's tokens begin: behind the prompt where it is echoed."""
+        return Offsets(self._tokenizer, len(self._plan.prompts[index]))
+
     def _choice(
-        self, index: int, parts: Sequence[Part], offset: int, finish: str | None = None
+        self, index: int, parts: Sequence[Part], offsets: Offsets, finish: str | None = None
     ) -> dict[str, Any]:
         choice = _bare(index, "".join(part.text for part in parts), finish)
         if self._request.logprobs is not None:
-            choice["logprobs"] = self._logprobs(parts, offset)
+            choice["logprobs"] = self._logprobs(parts, offsets)
         if self._request.return_token_ids:
             given = [part for part in parts if part.progress is not None]
             choice["token_ids"] = [token for part in given for token in part.ids]
             choice["prompt_token_ids"] = self._plan.asks[index].ids
         return choice
 
-    def _logprobs(self, parts: Sequence[Part], offset: int) -> dict[str, Any]:
+    def _logprobs(self, parts: Sequence[Part], offsets: Offsets) -> dict[str, Any]:
         """Of the prompt, where it is among the parts, and of the answer."""
         given = [part for part in parts if part.progress is not None]
         ids = [token for part in given for token in part.ids]
         entries = [entry for part in given for entry in part.logprobs]
-        echoed = [part for part in parts if part.progress is None]
-        offset += sum(len(part.text) for part in echoed)
-        answer = completion_logprobs(self._tokenizer, ids, entries, offset)
-        for part in echoed:
-            prompt = self._prompt_logprobs(part)
-            answer = {name: prompt[name] + answer[name] for name in answer}
+        answer = completion_logprobs(self._tokenizer, ids, entries, offsets.of(ids))
+        for part in parts:
+            if part.progress is None:
+                prompt = self._prompt_logprobs(part)
+                answer = {name: prompt[name] + answer[name] for name in answer}
         return answer
 
     def _prompt_logprobs(self, part: Part) -> dict[str, Any]:
         """Made once for all answers to a prompt."""
         if self._echoed[0] is not part.ids:
-            made = completion_logprobs(self._tokenizer, part.ids, part.logprobs, 0, named=True)
+            offsets = Offsets(self._tokenizer, named=True).of(part.ids)
+            made = completion_logprobs(self._tokenizer, part.ids, part.logprobs, offsets)
             self._echoed = (part.ids, made)
         return self._echoed[1]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.serving.turns import Progress
@@ -42,9 +41,7 @@ def completion_logprobs(
     tokenizer: Tokenizer,
     ids: Sequence[int],
     entries: Sequence[TokenLogprobs | None],
-    offset: int,
-    *,
-    named: bool = False,
+    offsets: Sequence[int],
 ) -> dict[str, Any]:
     """A completion choice's `logprobs`.
 
@@ -52,27 +49,42 @@ def completion_logprobs(
         tokenizer: for the texts.
         ids: the tokens.
         entries: one a token; None for the first of a prompt.
-        offset: where the first token begins in the choice's text.
-        named: that text has special tokens by their names, as an echoed prompt.
+        offsets: where each token begins in the choice's text.
     """
-    texts = [token_text(tokenizer, token) for token in ids]
-    offsets = list(accumulate(_sizes(tokenizer, ids, named), initial=offset))[: len(texts)]
     return {
-        "tokens": texts,
+        "tokens": [token_text(tokenizer, token) for token in ids],
         "token_logprobs": [None if e is None else _finite(e.logprob) for e in entries],
         "top_logprobs": [None if e is None else _likely(tokenizer, e) for e in entries],
-        "text_offset": offsets,
+        "text_offset": list(offsets),
     }
 
 
-def _sizes(tokenizer: Tokenizer, ids: Sequence[int], named: bool) -> Iterator[int]:
-    """Characters that each token completes; parts of one count with the last of them."""
-    reader = tokenizer.detokenizer()
-    for token in ids:
-        if tokenizer.token_bytes(token) or not named:
-            yield len(reader.push([token]))
-        else:
-            yield len(reader.flush()) + len(token_text(tokenizer, token))
+class Offsets:
+    """Where tokens begin in a text, in pieces of any size: the parts of a character all at it."""
+
+    def __init__(self, tokenizer: Tokenizer, start: int = 0, *, named: bool = False) -> None:
+        """Begin a text.
+
+        Args:
+            tokenizer: of the tokens.
+            start: characters before it.
+            named: whether it has special tokens by their names, as an echoed prompt.
+        """
+        self._tokenizer, self._place, self._named = tokenizer, start, named
+        self._reader = tokenizer.detokenizer()
+
+    def of(self, ids: Iterable[int]) -> list[int]:
+        """Those of the next tokens."""
+        return [self._next(token) for token in ids]
+
+    def _next(self, token: int) -> int:
+        if self._named and not self._tokenizer.token_bytes(token):
+            begun = self._place + len(self._reader.flush())  # a character that stays half
+            self._place = begun + len(token_text(self._tokenizer, token))
+            return begun
+        begun = self._place
+        self._place += len(self._reader.push([token]))
+        return begun
 
 
 def round_document(tokenizer: Tokenizer, progress: Progress) -> dict[str, Any]:
