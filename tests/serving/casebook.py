@@ -32,6 +32,7 @@ class Case:
         says: what the target says, as text or ids; None: its own words.
         holds: looks at the one choice of the answer, with its usage.
         plan: drafts that are right in each round, over and over.
+        above: how far a token that it says is above all others, in logits.
         template: the chat template, in place of the pair's own.
         daily: whether CI runs it.
     """
@@ -41,6 +42,7 @@ class Case:
     holds: Holds = lambda choice: None
     plan: Sequence[int] = (RIGHT,)
     path: str = CHAT
+    above: float = 200.0
     template: str | None = None
     daily: bool = True
 
@@ -64,11 +66,13 @@ class Book:
     def plain(self, case: Case, sampling: str, beside: str) -> dict[str, Any]:
         """Plain decoding's answer on the engine of a system, which no plan of drafts changes."""
         engine = self.stage.engine(beside)
-        known = case.path, case.body, case.says, case.template
+        known = case.path, case.body, case.says, case.above, case.template
         key = repr(known), sampling, id(engine)
         if key not in self.law:
-            say(engine, case.says or "")
-            engine.target.told = case.says is not None
+            if case.says is None:
+                draft(engine, ())
+            else:
+                say(engine, case.says)
             self.law[key] = self._asked(case, sampling, "whole", "ar", beside)
         return self.law[key]
 
@@ -89,7 +93,7 @@ class Book:
         server, engine = self.stage.server(system, beside), self.stage.engine(beside)
         prompt = {"messages": ASKED} if case.path == CHAT else {"prompt": "The garden"}
         body = {**prompt, **SAMPLINGS[sampling], **case.body}
-        own = engine.tokenizer
+        own, engine.target.above = engine.tokenizer, case.above
         if case.template is not None:
             engine.tokenizer = Tokenizer(own._backend, SPECIALS, case.template)
         try:

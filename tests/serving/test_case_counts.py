@@ -13,7 +13,7 @@ from heard import CHAT, TEXT
 from scripted_text import say
 from served import events
 
-PLAN = (0, 2, 99, 5)
+PLAN = (2, 0, 99, 5)
 
 
 def listed(top):
@@ -32,7 +32,7 @@ def listed(top):
 
 
 def own(body, holds=lambda choice: None, **more):
-    return Case({"max_tokens": 16, **body}, holds=holds, plan=PLAN, **more)
+    return Case({"max_tokens": 11, **body}, holds=holds, plan=PLAN, **more)
 
 
 CASES = {

@@ -97,16 +97,23 @@ def test_the_end_is_plain_decodings(book, case, system, sampling, form):
     book.check(case, system, sampling, form)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 15, 16, 17, 31])
+@pytest.mark.parametrize(
+    ("body", "tokens"),
+    [
+        *(({"max_tokens": n}, n) for n in (1, 2, 15, 16, 17, 31)),
+        ({"stop_token_ids": [NUMBERS[5]]}, 6),  # with more accepted behind it
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("system", EACH)
-def test_a08_the_metrics_count_what_was_sent(book, system, limit):
+def test_a08_the_metrics_count_what_was_sent(book, system, body, tokens):
     server = book.stage.server(system)
     say(book.stage.engine(system), NUMBERS)
     names = ("generation_tokens_total", "request_generation_tokens_sum", "prompt_tokens_total")
     before = [server.metric(name) for name in names]
-    usage = server.post(CHAT, {"messages": ASKED, "max_tokens": limit}).json()["usage"]
+    usage = server.post(CHAT, {"messages": ASKED, **body}).json()["usage"]
     after = [server.metric(name) for name in names]
     assert [b - a for a, b in zip(before, after, strict=True)] == [
-        limit, limit, usage["prompt_tokens"],
+        tokens, tokens, usage["prompt_tokens"],
     ]  # fmt: skip
-    assert usage["completion_tokens"] == limit
+    assert usage["completion_tokens"] == tokens

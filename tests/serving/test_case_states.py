@@ -21,7 +21,7 @@ EDGES = (511, 512, 513, 1023, 1024, 1025, 1039, 1040, 1041)  # a prompt's part, 
 
 
 def own(body, plan, **more):
-    return Case({"max_tokens": 20, "ignore_eos": True, **body}, plan=plan, **more)
+    return Case({"max_tokens": 14, "ignore_eos": True, **body}, plan=plan, **more)
 
 
 def after(length, **more):
@@ -68,12 +68,12 @@ def asked(stage, system, body, beside=None, cold=False):
     if cold:
         engine._prefixes.store.clear()
     draft(engine, (), plan=())
-    answer = whole(stage.server(system, beside), CHAT, {"max_tokens": 12, **body})
+    answer = whole(stage.server(system, beside), CHAT, {"max_tokens": 9, **body})
     cached = answer["usage"]["prompt_tokens_details"].pop("cached_tokens")
     return answer, cached
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", ["greedy", pytest.param("seeded", marks=pytest.mark.full)])
 @pytest.mark.parametrize("system", EACH)
 def test_a14_the_same_and_another_end_of_a_prompt(kept, system, sampling):
     """Three times the same, then one that leaves it in the midst of a message."""
@@ -91,7 +91,7 @@ def test_a14_the_same_and_another_end_of_a_prompt(kept, system, sampling):
     assert unlike([first[0], last[0]], [law[0][0], law[1][0]], tolerance(system)) == []
 
 
-@pytest.mark.parametrize("turns", [pytest.param(40, marks=pytest.mark.full), 5])
+@pytest.mark.parametrize("turns", [pytest.param(40, marks=pytest.mark.full), 4])
 @pytest.mark.parametrize("system", EACH)
 def test_a15_a16_every_turn_goes_on_from_the_last(kept, system, turns):
     """A conversation that grows: answers are those of plain decoding from nothing."""

@@ -28,7 +28,7 @@ TAGS = (
     f"{ARGUMENTS['text']}\n</parameter>\n<parameter=n>\n7\n</parameter>\n</function>\n</tool_call>"
 )
 OBJECT = f"<tool_call>\n{json.dumps({'name': 'save', 'arguments': ARGUMENTS})}\n</tool_call>"
-THOUGHT, SAID, AFTER = "Save it.", "Saving:", "Both are saved."
+THOUGHT, SAID, AFTER = "Save it.", "Saving:", "Both."
 THINK = {"enable_thinking": True}
 SCHEMA = {
     "type": "object",
@@ -79,7 +79,7 @@ def by_schema(choice):
 def odd_ids(seed):
     """Parts of characters mixed with whole words: bytes that are often no UTF-8."""
     drawn = random.Random(seed)
-    return tuple(drawn.choice((*PARTS, *WORDS[: len(PARTS) // 2])) for _ in range(40))
+    return tuple(drawn.choice((*PARTS, *WORDS[: len(PARTS) // 2])) for _ in range(30))
 
 
 def one_shot(ids):
@@ -102,8 +102,8 @@ CASES = {
     "a52-object": calls(OBJECT),
     "a52-two-tags": calls(TAGS, **STYLED, count=2, daily=False),
     "a52-two-objects": calls(OBJECT, count=2, daily=False),
-    **{f"a52-tags-{n}": calls(TAGS, (n,), **STYLED, daily=n in (0, 2)) for n in range(16)},
-    **{f"a52-object-{n}": calls(OBJECT, (n,), daily=n == 4) for n in (0, 1, 4, 9)},
+    **{f"a52-tags-{n}": calls(TAGS, (n,), **STYLED, daily=n == 2) for n in range(16)},
+    **{f"a52-object-{n}": calls(OBJECT, (n,), daily=False) for n in (0, 1, 4, 9)},
     **{f"a52-tags-{n}": calls(TAGS, p, **STYLED, daily=False) for n, p in STARTS.items()},
     "a52-one-call-tags": one_call(TAGS, **STYLED),
     "a52-one-call-object": one_call(OBJECT),
@@ -123,7 +123,7 @@ CASES = {
         f"a56-odd-{n}": Case({}, ids, one_shot(ids), (2, 9, 0), daily=n == 0)
         for n, ids in ODD.items()
     },
-    "a56-odd-completion": Case({"max_tokens": 40}, ODD[1], one_shot(ODD[1]), (5, 1), TEXT),
+    "a56-odd-completion": Case({"max_tokens": 30}, ODD[1], one_shot(ODD[1]), (5, 1), TEXT),
 }
 
 
