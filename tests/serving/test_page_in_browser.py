@@ -312,6 +312,24 @@ def test_nothing_is_wider_than_the_window(page, width):
     assert page.seen("#send")
 
 
+@pytest.mark.parametrize("size", [(420, 800), (420, 600), (768, 900), (1280, 800)])
+def test_with_settings_open_all_parts_are_within_the_window(page, size):
+    page.browser.look(*size)
+    page.run("document.querySelector('#settings').open = true")
+    page.ask(POEM, most=30, system="static:4")
+    box = "document.querySelector('{}').getBoundingClientRect()"
+    assert page.run("document.documentElement.scrollHeight") == size[1]
+    assert page.run("document.documentElement.scrollWidth") == size[0]
+    for part in ("header", "#settings .fields", "#talk", "#send"):
+        top, bottom = (page.run(f"{box.format(part)}.{edge}") for edge in ("top", "bottom"))
+        assert 0 <= top < bottom <= size[1], part
+    assert page.run(f"{box.format('#talk')}.height") >= 80  # three rounds and more
+    assert page.run(
+        "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)"
+        "(document.querySelector('#settings .fields'))"
+    )
+
+
 def test_a_reader_of_dark_pages_gets_one(page):
     colour = "getComputedStyle(document.body).backgroundColor"
     assert page.run(colour) == "rgb(251, 251, 250)"
