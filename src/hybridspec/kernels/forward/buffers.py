@@ -12,7 +12,6 @@ from hybridspec.kernels.last import Workspace
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.linear.norm import Normed
 from hybridspec.kernels.moe.route import Routed
-from hybridspec.kernels.stream.experts import listed
 from hybridspec.model.config import TargetConfig
 
 
@@ -56,9 +55,8 @@ class Lengths:
 class Buffers:
     """tokens [16] int64. x [16, K], the residual stream. features [16, taps K]: of the tapped
     layers. normed: of the stream before the next norm. qkv [16, R] and q [16, H, D], attended
-    [16, H D]: of an attention layer. gated [16, VH, dv] and squares: of a GDN layer. left: the
-    choice of experts between two kernels. h [places, 16, I] and shared [16, S]: inner values of
-    experts. logits [16, V] fp32.
+    [16, H D]: of an attention layer. gated [16, VH, dv] and squares: of a GDN layer. h [places, 16,
+    I] and shared [16, S]: inner values of experts. logits [16, V] fp32.
     """
 
     lengths: Lengths
@@ -72,7 +70,6 @@ class Buffers:
     gated: Tensor
     squares: Tensor
     routed: Routed
-    left: Tensor
     h: Tensor
     shared: Tensor
     logits: Tensor
@@ -99,7 +96,7 @@ class Buffers:
             zeros(ROWS, c.linear_num_value_heads, c.linear_value_head_dim),
             zeros(ROWS, c.linear_num_value_heads, blocks, of=torch.float32),
             Routed.empty(c.num_experts, c.num_experts_per_tok, device),
-            listed(places, device), zeros(places, ROWS, c.moe_intermediate_size),
+            zeros(places, ROWS, c.moe_intermediate_size),
             zeros(ROWS, c.shared_expert_intermediate_size),
             zeros(ROWS, c.vocab_size, of=torch.float32), _space(c, rows, device),
         )  # fmt: skip

@@ -76,13 +76,11 @@ class Steps(Products):
         b, early = self.buffers, self.early
         if streaming_experts.serves(w):
             streaming_experts.up(
-                b.normed, self.eps, w, length, b.routed, b.left, b.h, b.shared,
-                launch=self.launches["up"],
-            )  # fmt: skip
+                b.normed, self.eps, w, length, b.routed, b.h, b.shared, launch=self.launches["up"]
+            )
             streaming_experts.down(
-                b.h, b.shared, w, length, b.routed, b.left, x, y, after,
-                launch=self.launches["down"],
-            )  # fmt: skip
+                b.h, b.shared, w, length, b.routed, x, y, after, launch=self.launches["down"]
+            )
         else:
             general_experts.up(b.normed, self.eps, w, b.routed, b.h, b.shared, early=early)
             general_experts.down(b.h, b.shared, w, b.routed, x, y, b.space, after, early=early)

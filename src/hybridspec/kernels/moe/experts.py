@@ -146,7 +146,7 @@ def up(
     c = config or ExpertConfig.up(max(i, s), k)
     top = routed.ids.shape[1]
     _up[(triton.cdiv(max(i, s), c.cols), 1 + routed.places)](
-        *x, eps, w.gate_up, w.shared_gate_up, *routed[1:], h, shared_h, experts, k, i, s, top,
+        *x, eps, w.gate_up, w.shared_gate_up, *routed[1:-1], h, shared_h, experts, k, i, s, top,
         triton.next_power_of_2(top), triton.next_power_of_2(x.squares.shape[0]), ROWS, c.cols,
         c.depth, early,
         num_warps=c.warps, num_stages=c.stages, enable_fp_fusion=False, **options(early),

@@ -31,6 +31,7 @@ class Routed(NamedTuple):
     tokens beyond the length. opening [16] fp32: the shared expert's weight, 0 beyond the length.
     distinct [16 k + 1] int32: ascending, in the first U places; the place beyond the last is there
     to be read. before [E + 1] int32: how many distinct experts have a lower id; the last is U.
+    left [1 + 16 k] int32: for the streaming experts alone, from their first kernel to their second.
     """
 
     logits: Tensor
@@ -39,6 +40,7 @@ class Routed(NamedTuple):
     opening: Tensor
     distinct: Tensor
     before: Tensor
+    left: Tensor
 
     @classmethod
     def empty(cls, experts: int, k: int, device: torch.device | str) -> Routed:
@@ -48,6 +50,7 @@ class Routed(NamedTuple):
             torch.empty(ROWS, experts + 1, device=device), torch.empty(ROWS, k, **whole),
             torch.empty(ROWS, k, device=device), torch.empty(ROWS, device=device),
             torch.zeros(min(experts, ROWS * k) + 1, **whole), torch.empty(experts + 1, **whole),
+            torch.zeros(min(experts, ROWS * k) + 1, **whole),
         )  # fmt: skip
 
     @property
@@ -151,7 +154,7 @@ def choose(length: Tensor, routed: Routed, workspace: Workspace, *, early: bool 
     count = max(WORD, triton.next_power_of_2(experts))
     workspace.check(0, 1 + count // WORD)
     _choose[(ROWS,)](
-        routed.logits, length, *routed[1:], workspace.arrived, experts, top,
+        routed.logits, length, *routed[1:-1], workspace.arrived, experts, top,
         triton.next_power_of_2(top), count, WORD, ROWS, early, num_warps=1,
         enable_fp_fusion=False, **options(early),
     )  # fmt: skip

@@ -17,6 +17,7 @@ typedef Candidate Candidates[2][32]; // of a warp's two rows
 // does so early: every word says itself when it is there, so the next kernel need not wait for all of this one.
 struct Listed {
     static constexpr unsigned THERE = 1u << 31;
+    static constexpr int MOST_TRIES = 1 << 26; // a minute
     int count;
     unsigned words[PLACES];
 
@@ -36,9 +37,11 @@ struct Listed {
     // All threads of a block.
     __device__ void take(const unsigned* left) {
         for (int i = threadIdx.x; i <= PLACES; i += THREADS) {
-            unsigned word;
-            do asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(left + i) : "memory");
-            while (!(word & THERE));
+            unsigned word = 0;
+            for (int tries = 0; !(word & THERE); ++tries) {
+                asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(left + i) : "memory");
+                if (tries == MOST_TRIES) __trap(); // nothing was left: an error, not a wait without end
+            }
             if (i == 0) count = word & ~THERE;
             else words[i - 1] = word;
         }
@@ -143,7 +146,8 @@ struct Choice {
                 best[n] = max(best[n], keys[n][j]);
             }
         }
-        if (__any_sync(ALL, best[N - 1] > 0)) meanwhile(); // always; it is known when the logits are there
+        // Always; but a compiler cannot know it before the logits are there.
+        if (__shfl_sync(ALL, best[N - 1], 0) > 0) meanwhile();
         int count[N];
 #pragma unroll
         for (int n = 0; n < N; ++n) {

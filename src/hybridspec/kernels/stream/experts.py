@@ -20,42 +20,37 @@ def serves(w: Weights) -> bool:
 
 
 def up(
-    x: Normed, eps: float, w: Weights, length: Tensor, routed: Routed, left: Tensor, h: Tensor,
-    shared_h: Tensor, *, launch: Launch = PLAIN,
+    x: Normed, eps: float, w: Weights, length: Tensor, routed: Routed, h: Tensor, shared_h: Tensor,
+    *, launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
-    """As `moe.experts.up`, in bf16, from `routed.logits` alone: it chooses the experts itself.
+    """As `moe.experts.up`, in bf16, from `routed.logits` alone: it chooses the experts itself, and
+    leaves them in `routed.left`.
 
     length: [] int32; launched early, the kernel just before must not write it or x's squares.
-    left: of `listed`; the choice, for `down`.
     """
     i, s = w.down.shape[2], w.shared_down.shape[1]
     most = (s + routed.places * i) // 8
     kernel = _kernel("up", w, routed, config.rows_bytes(w.router.shape[1]))
     kernel.launch(
         (config.blocks(h.device, most, launch),),
-        (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, left, h, shared_h),
+        (*x, eps, w.gate_up, w.shared_gate_up, length, routed.logits, routed.left, h, shared_h),
         early=launch.early,
     )
 
 
 def down(
-    h: Tensor, shared_h: Tensor, w: Weights, length: Tensor, routed: Routed, left: Tensor,
-    x: Tensor, y: Tensor, after: Next, *, launch: Launch = PLAIN,
+    h: Tensor, shared_h: Tensor, w: Weights, length: Tensor, routed: Routed, x: Tensor, y: Tensor,
+    after: Next, *, launch: Launch = PLAIN,
 ) -> None:  # fmt: skip
-    """As `moe.experts.down`, in bf16, right after `up`, which left its choice. length: [] int32.
+    """As `moe.experts.down`, in bf16, right after `up`. length: [] int32.
     Launched early, the kernel just before must not write it or x."""
     hidden = w.router.shape[1]
     kernel = _kernel("down", w, routed, 0)
     kernel.launch(
         (config.blocks(h.device, hidden // config.COLS, launch),),
-        (h, shared_h, w.down, w.shared_down, length, left, x, x.stride(0), y, y.stride(0),
+        (h, shared_h, w.down, w.shared_down, length, routed.left, x, x.stride(0), y, y.stride(0),
          *after.pointers()), early=launch.early,
     )  # fmt: skip
-
-
-def listed(places: int, device: torch.device) -> Tensor:
-    """Memory [1 + places] int32 for what `up` leaves for `down`."""
-    return torch.zeros(1 + places, dtype=torch.int32, device=device)
 
 
 def sizes(w: Weights, top: int, places: int) -> tuple[tuple[str, int], ...]:
