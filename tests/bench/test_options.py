@@ -90,7 +90,7 @@ def test_values_out_of_range_are_refused(given, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--max-tokens", "x", "--out", "d"], "argument --max-tokens: invalid int value: 'x'"),
+        (["--max-tokens", "x", "--out", "d"], "Error: --max-tokens: invalid int value: 'x'"),
         (["--chat", "--raw", "--out", "d"], "not allowed with argument"),
         (["--repeats", "2", "--processes", "2", "--out", "d"], "not allowed with argument"),
         (["--nonsense", "--out", "d"], "unrecognized arguments: --nonsense"),

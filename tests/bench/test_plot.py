@@ -243,5 +243,5 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
 
 def test_without_matplotlib_there_is_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(HybridSpecError, match=r"need matplotlib.*pip install matplotlib"):
+    with pytest.raises(HybridSpecError, match=r"need matplotlib.*\"\.\[plot\]\"` in the project"):
         plot.check_matplotlib()

@@ -16,7 +16,7 @@ ROW = {"question_id": "1", "category": "qa", "turns": ["Q?"]}
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(RequestError, match="pip install pyarrow"):
+    with pytest.raises(RequestError, match=r"\"\.\[parquet\]\"` in the project"):
         read_prompts(tmp_path / "x.parquet")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 from hybridspec.bench import prompts
 from hybridspec.bench.options import (
@@ -17,7 +16,7 @@ from hybridspec.bench.options import (
     WHOLE,
     SpeedOptions,
 )
-from hybridspec.cli.output import note, write
+from hybridspec.bench.parsing import Parser
 from hybridspec.errors import RequestError
 
 SWEEP = ("ar", *(f"static:{w}" for w in (2, 3, 4, 5, 6, 7, 8, 12, 16)), "dflash")
@@ -55,19 +54,6 @@ def parse(arguments: Sequence[str] | None, prog: str) -> SpeedOptions:
     values["systems"] = _chosen(values["systems"], values["ablation"])
     values["categories"] = _names(values["categories"])
     return SpeedOptions(**values)
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse, whose own way to write passes over a stream that is closed or full."""
-
-    def print_help(self, file: Any = None) -> None:
-        """Write the help to stdout, whose end may be gone."""
-        write(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the line, and exit with code 2."""
-        note(f"{self.format_usage()}{self.prog}: error: {message}")
-        self.exit(2)
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybridspec.bench import prompts
-from hybridspec.bench.arguments import Parser, add_pair, add_prompts
+from hybridspec.bench.arguments import add_pair, add_prompts
 from hybridspec.bench.options import PairOptions, within
+from hybridspec.bench.parsing import Parser
 from hybridspec.errors import RequestError
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 16)

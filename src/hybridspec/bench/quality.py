@@ -24,11 +24,12 @@ from hybridspec.bench.answering import (
     check_temperature,
     names,
 )
-from hybridspec.bench.arguments import Parser, add_pair
+from hybridspec.bench.arguments import add_pair
 from hybridspec.bench.command import decoding, ending
 from hybridspec.bench.execution import Limits
 from hybridspec.bench.files import locked, write_atomically
 from hybridspec.bench.options import within
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.prompts import read_prompts, select
 from hybridspec.cli.output import note, write, write_json
 from hybridspec.errors import RequestError

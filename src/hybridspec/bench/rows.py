@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hybridspec.errors import CheckpointError, RequestError, said_by
+from hybridspec.extras import install
 
 MOST_BYTES = 256 << 20  # /dev/zero has no end
 HUB = "hub:"
@@ -72,14 +73,14 @@ def _text(path: Path) -> str:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    """SPEED-Bench is published as parquet, which needs pyarrow, an install of its own."""
+    """SPEED-Bench is published as parquet, which needs pyarrow, an extra of its own."""
     try:
         arrow = import_module("pyarrow")
         parquet = import_module("pyarrow.parquet")
     except ImportError:
         raise RequestError(
-            f"{path} is a parquet file, and pyarrow is not installed. Install it with `pip install "
-            "pyarrow`, or write the rows as JSON lines."
+            f"{path} is a parquet file, and pyarrow is not installed. Install it with "
+            f"{install('parquet')}, or write the rows as JSON lines."
         ) from None
     try:
         rows = parquet.read_table(path).to_pylist()

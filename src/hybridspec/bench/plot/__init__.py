@@ -1,7 +1,7 @@
 """Pictures of the results: speed-up by category and by w, acceptance, the cost of a round by w; of
 a profile by verification length; of scripted runs; and of a calibration.
 
-matplotlib is an extra: `pip install hybridspec[plot]`. Every picture shows all systems that have
+matplotlib is of the extra `[plot]`. Every picture shows all systems that have
 what it shows, names those that have not, and says on which machine it was measured.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridspec.errors import HybridSpecError
+from hybridspec.extras import install
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +27,8 @@ def check_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise HybridSpecError(
-            "Pictures need matplotlib, which is not installed; install it with "
-            "`pip install matplotlib` (or hybridspec's extra `plot`). Nothing else needs it."
+            f"Pictures need matplotlib, which is not installed. Install it with {install('plot')}; "
+            "nothing else needs it."
         ) from None
 
 

@@ -17,6 +17,7 @@ import torch
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import made, write_atomically
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.scripted.paper import POOL
 from hybridspec.bench.scripted.report.files import MEMORY
 from hybridspec.bench.scripted.shapes import SHAPES, Shape
@@ -104,7 +105,7 @@ class Ledger:
 
 def main(arguments: list[str] | None = None) -> int:
     """The 35B shape's in bf16, printed or written; 0, or 2 after an error."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m hybridspec.bench.scripted.ledger", description=__doc__, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.prompts import HALVES, Prompt, digest, read_prompts, select
 from hybridspec.bench.scripted.paper import PAIRS
 from hybridspec.bench.scripted.traces import FITTED, Fit, Traces, without_experts
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m hybridspec.bench.scripted.record", description=__doc__.splitlines()[0],
         allow_abbrev=False,
     )  # fmt: skip

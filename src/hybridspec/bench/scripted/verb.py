@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.gpu import require
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.scripted.paper import CATEGORIES, PAIRS
 
 NAME = "scripted.json"
@@ -35,7 +36,7 @@ With --sglang, SGLang's engine is timed between two runs of ours, on the same sh
 
 def parser(prog: str | None) -> argparse.ArgumentParser:
     """Its options."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog=prog or PROG, description=DESCRIPTION, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

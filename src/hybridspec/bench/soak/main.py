@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench.machine import circumstances, code, machine
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.soak.asks import CONTEXT, asks
 from hybridspec.bench.soak.load import Load, alone
 from hybridspec.bench.soak.report import report, sound
@@ -104,7 +105,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m hybridspec.bench.soak", description=__doc__)
+    made = Parser(prog="python -m hybridspec.bench.soak", description=__doc__)
     made.add_argument("--minutes", type=float, default=20.0, help="how long to ask")
     made.add_argument("--clients", type=int, default=16, help="at once")
     made.add_argument("--seed", type=int, default=0, help="of what is asked")

@@ -9,7 +9,6 @@ is compared: results are the tests' matter. Without a GPU a tiny shape is interp
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from functools import partial
 
 import torch
 
+from hybridspec.bench.parsing import Parser
 from hybridspec.kernels.bench import drafter
 from hybridspec.kernels.bench.clock import Clock
 from hybridspec.kernels.bench.forward import fill
@@ -32,6 +32,7 @@ from hybridspec.model.gdn import VERIFY, Verifier
 from hybridspec.model.target import Target
 from hybridspec.runtime.state import TargetSlot, TargetState
 
+PROG = "python -m hybridspec.kernels.bench.once"
 SMALL = {
     "35b": Shape(1024, 4, 8, 128, 128, 16, 8, 512, 512, 512, 4, 8, 1, 256, ()),
     "pair": Shape(320, 4, 8, 32, 32, 32, 4, 16, 192, 512, 4, 4, 2, 64, ()),
@@ -124,7 +125,7 @@ def settings() -> Iterator[tuple[str, Setting]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run all of them. Returns 1 if time was up before the last, else 0."""
-    parser = argparse.ArgumentParser(description="Run every kernel once, to be watched.")
+    parser = Parser(prog=PROG, description="Run every kernel once, to be watched.")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N",
                         help="begin none later than this after the start")  # fmt: skip
     given, began = parser.parse_args(arguments), time.monotonic()

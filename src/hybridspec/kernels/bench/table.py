@@ -17,6 +17,7 @@ from typing import Any
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import write_atomically
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.small import warned
 from hybridspec.errors import RequestError, said_by
 from hybridspec.kernels.bench.figure_rows import figure_tables
@@ -123,7 +124,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def main() -> int:
     """Print the tables, or write the first of them into a page; 0, or 2 after an error."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m hybridspec.kernels.bench.table", description=__doc__, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

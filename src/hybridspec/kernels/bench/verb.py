@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from hybridspec.bench.parsing import Parser
 from hybridspec.kernels.bench.parts import PARTS
 
 NAME = "kernels.json"
@@ -25,7 +26,7 @@ Exit code: 0 when all ran and all checks held, 1 when not, 2 for what cannot be 
 
 def parser(prog: str | None, shapes: Sequence[str]) -> argparse.ArgumentParser:
     """Its options."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog=prog or PROG, description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import CLOCKS
 from hybridspec.bench.gpu import require
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.scripted.clocks.parts import ON_REQUEST, PARTS
 from hybridspec.bench.scripted.verb import SMALLER, TRACES, count, names
 
@@ -27,7 +28,7 @@ EPILOG = "Exit code: 0 when all parts ran, 1 when not, 2 for what cannot be used
 
 def parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Its options."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog=prog or PROG, description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

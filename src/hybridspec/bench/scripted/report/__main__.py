@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hybridspec.bench.command import ending
 from hybridspec.bench.files import write_atomically
+from hybridspec.bench.parsing import Parser
 from hybridspec.bench.redraw import DAMAGE
 from hybridspec.bench.scripted.report.document import report
 from hybridspec.bench.scripted.report.files import BEGIN, END, read
@@ -46,7 +47,7 @@ def run(given: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command; 0, or 2 after an error."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m hybridspec.bench.scripted.report", description=__doc__, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
