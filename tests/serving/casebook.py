@@ -96,10 +96,12 @@ class Book:
         own, engine.target.above = engine.tokenizer, case.above
         if case.template is not None:
             engine.tokenizer = Tokenizer(own._backend, SPECIALS, case.template)
+            engine._grammars = None  # which are of a tokenizer
         try:
             return FORMS[form](server, case.path, body)
         finally:
-            engine.tokenizer = own
+            if engine.tokenizer is not own:
+                engine.tokenizer, engine._grammars = own, None
 
 
 def crossed(cases: dict[str, Case], everywhere: str = "") -> pytest.MarkDecorator:

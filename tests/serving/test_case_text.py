@@ -37,6 +37,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 BY_SCHEMA = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+JSON = {"response_format": BY_SCHEMA, "max_tokens": 60}
 
 
 def called(count, text, reasoning="", reason="tool_calls"):
@@ -93,6 +94,7 @@ def one_shot(ids):
 TOKENIZER = Engine.load(progress=False).tokenizer
 PARTS = [i for i in range(8128) if "\ufffd" in TOKENIZER.decode([i])]
 WORDS = [i for i in range(1000, 1200) if i not in PARTS]
+ONE_CALL = len(TOKENIZER.encode(f"{SAID}\n{OBJECT}\nAnd:\n{OBJECT}"))  # through the second
 CHARACTERS = "Grüße, 東京 🌱🌿👩‍🚀 und é"
 ODD = {seed: odd_ids(seed) for seed in range(6)}
 STYLED = {"template": qwen_style.TEMPLATE}
@@ -108,11 +110,15 @@ CASES = {
     "a52-one-call-tags": one_call(TAGS, **STYLED),
     "a52-one-call-object": one_call(OBJECT),
     "a52-one-call-mixed": one_call(TAGS, **STYLED, plan=(4, 1, 11)),
+    # The block that shows the second call crosses the limit too.
+    **{f"a52-one-call-limit-{n}": one_call(OBJECT, limit=ONE_CALL + n) for n in (0, 1, 3)},
     "a53-schema": Case(
-        {"response_format": BY_SCHEMA, "max_tokens": 60, **THINK},
+        {**JSON, **THINK},
         '{"no": "grammar"}\n</think>{bad": ' + "5}" * 20,
         by_schema,
     ),
+    "a53-tools": Case({**JSON, "tools": TOOLS}, '{"n": 5}', spoken('{"n": 5}'), **STYLED),
+    "a53-call": Case({**JSON, "tools": TOOLS}, TAGS, called(1, ""), **STYLED),
     **{
         f"a56-{n}": Case({}, CHARACTERS, spoken(CHARACTERS), (n,), daily=n == 1)
         for n in (0, 1, 2, 3, 15)
