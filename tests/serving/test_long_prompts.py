@@ -49,6 +49,7 @@ def test_a_chat_far_beyond_the_context_is_not_encoded_to_its_end(engine, lengths
 
 def test_a_chat_of_more_messages_than_tokens_is_not_even_rendered(engine, monkeypatch):
     monkeypatch.setattr(Tokenizer, "render_chat", None)
+    monkeypatch.setattr(engine, "max_context", 500)
     with pytest.raises(ApiError) as refused:
         planned(engine, [{"role": "user", "content": "x"}] * engine.max_context)
     assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
