@@ -111,7 +111,10 @@ CASES = {
     "a52-one-call-object": one_call(OBJECT),
     "a52-one-call-mixed": one_call(TAGS, **STYLED, plan=(4, 1, 11)),
     # The block that shows the second call crosses the limit too.
-    **{f"a52-one-call-limit-{n}": one_call(OBJECT, limit=ONE_CALL + n) for n in (0, 1, 3)},
+    **{
+        f"a52-one-call-limit-{n}": one_call(OBJECT, limit=ONE_CALL + n, daily=n == 1)
+        for n in (0, 1, 3)
+    },
     "a53-schema": Case(
         {**JSON, **THINK},
         '{"no": "grammar"}\n</think>{bad": ' + "5}" * 20,
