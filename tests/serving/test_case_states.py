@@ -17,7 +17,7 @@ from served import until
 
 OPENING = "<|im_start|>assistant\n<think>\n\n</think>\n\n"  # a turn goes on before it
 EVERY_COUNT = tuple(range(16))  # of accepted drafts
-EDGES = (511, 512, 513, 1023, 1024, 1025, 1039, 1040, 1041)  # a prompt's part, a drafter's ring
+EDGES = (511, 512, 513, 1039, 1040, 1041)  # a prompt's part, a drafter's ring
 
 
 def own(body, plan, **more):
