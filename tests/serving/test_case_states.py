@@ -34,7 +34,7 @@ CASES = {
     "a11-every-count": own({"max_tokens": 138}, EVERY_COUNT, daily=False),
     "a11-short": own({}, (0, 3, 7, 1, 5)),
     "a13-small": own({"prompt": "x"}, (2, 0, 14), path=TEXT),
-    **{f"a13-{n}": after(n, daily=n == 513) for n in EDGES},
+    **{f"a13-{n}": after(n, daily=False) for n in EDGES},
     "a20-twenty": own(
         {"messages": [{"role": "user", "content": "Count from 1 to 20."}], "ignore_eos": False},
         (99,),
@@ -111,7 +111,7 @@ def test_a15_a16_every_turn_goes_on_from_the_last(kept, system, turns):
 
 
 @pytest.mark.parametrize("system", EACH)
-@pytest.mark.parametrize("events", [0, 1, 3])
+@pytest.mark.parametrize("events", [0, pytest.param(1, marks=pytest.mark.full), 3])
 def test_a19_who_goes_leaves_nothing_behind(book, system, events):
     """While the prompt is read, after the first token, and between two rounds."""
     server, engine = book.stage.server(system), book.stage.engine(system)

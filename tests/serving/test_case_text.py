@@ -101,14 +101,14 @@ STYLED = {"template": qwen_style.TEMPLATE}
 STARTS = {f"{n}-then-all": (n, *[RIGHT] * 30) for n in (0, 3, 6, 9, 12)}
 CASES = {
     "a52-tags": calls(TAGS, **STYLED),
-    "a52-object": calls(OBJECT),
+    "a52-object": calls(OBJECT, daily=False),
     "a52-two-tags": calls(TAGS, **STYLED, count=2, daily=False),
     "a52-two-objects": calls(OBJECT, count=2, daily=False),
     **{f"a52-tags-{n}": calls(TAGS, (n,), **STYLED, daily=n == 2) for n in range(16)},
     **{f"a52-object-{n}": calls(OBJECT, (n,), daily=False) for n in (0, 1, 4, 9)},
     **{f"a52-tags-{n}": calls(TAGS, p, **STYLED, daily=False) for n, p in STARTS.items()},
     "a52-one-call-tags": one_call(TAGS, **STYLED),
-    "a52-one-call-object": one_call(OBJECT),
+    "a52-one-call-object": one_call(OBJECT, daily=False),
     "a52-one-call-mixed": one_call(TAGS, **STYLED, plan=(4, 1, 11)),
     # The block that shows the second call crosses the limit too.
     **{
@@ -121,7 +121,7 @@ CASES = {
         by_schema,
     ),
     "a53-tools": Case({**JSON, "tools": TOOLS}, '{"n": 5}', spoken('{"n": 5}'), **STYLED),
-    "a53-call": Case({**JSON, "tools": TOOLS}, TAGS, called(1, ""), **STYLED),
+    "a53-call": Case({**JSON, "tools": TOOLS}, TAGS, called(1, ""), **STYLED, daily=False),
     **{
         f"a56-{n}": Case({}, CHARACTERS, spoken(CHARACTERS), (n,), daily=n == 1)
         for n in (0, 1, 2, 3, 15)
@@ -132,7 +132,9 @@ CASES = {
         f"a56-odd-{n}": Case({}, ids, one_shot(ids), (2, 9, 0), daily=n == 0)
         for n, ids in ODD.items()
     },
-    "a56-odd-completion": Case({"max_tokens": 30}, ODD[1], one_shot(ODD[1]), (5, 1), TEXT),
+    "a56-odd-completion": Case(
+        {"max_tokens": 30}, ODD[1], one_shot(ODD[1]), (5, 1), TEXT, daily=False
+    ),
 }
 
 
