@@ -1,6 +1,6 @@
 """From a process's start to its first tokens: seconds and bytes, compiled before and not.
 
-Triton keeps what it compiles in a folder; NVRTC compiles anew in every process.
+Triton and, from version 13 on, NVRTC keep what they compile in folders.
 """
 
 from __future__ import annotations
