@@ -56,11 +56,12 @@ def calls(call, plan=(RIGHT,), template=None, count=1, **more):
     return Case({"tools": TOOLS, **THINK}, says, holds, plan, template=template, **more)
 
 
-def one_call(call, template=None, plan=(RIGHT,), limit=400, **more):
+def one_call(call, template=None, plan=(RIGHT,), limit=400, reason="tool_calls", **more):
     """What follows the first call, up to the token that shows a second, in whatever block."""
     body = {"tools": TOOLS, "parallel_tool_calls": False, "logprobs": True, "max_tokens": limit}
     says = f"{SAID}\n{call}\nAnd:\n{call}\n{AFTER}"
-    return Case(body, says, called(1, f"{SAID}And:"), plan, template=template, **more)
+    holds = called(1, f"{SAID}And:", reason=reason)
+    return Case(body, says, holds, plan, template=template, **more)
 
 
 def spoken(text):
@@ -114,6 +115,11 @@ CASES = {
     **{
         f"a52-one-call-limit-{n}": one_call(OBJECT, limit=ONE_CALL + n, daily=n == 1)
         for n in (0, 1, 3)
+    },
+    # A limit within the second call, of which nothing is said.
+    **{
+        f"a52-one-call-cut-{n}": one_call(OBJECT, limit=ONE_CALL - n, reason="length", daily=n == 2)
+        for n in (2, 4, 12, 20)
     },
     "a53-schema": Case(
         {**JSON, **THINK},

@@ -190,7 +190,12 @@ def test_a_token_that_is_none(grammars, after):
 
 
 @pytest.mark.parametrize(
-    "schema", [{"type": "nothing"}, {"$ref": "#/x"}, {"pattern": "(", "type": "string"}]
+    "schema",
+    [
+        {"type": "integer", "minimum": 5, "maximum": 1},
+        {"$ref": "#/x"},
+        {"pattern": "(", "type": "string"},
+    ],
 )
 def test_a_schema_that_cannot_be_compiled_is_refused_in_a_sentence(grammars, schema):
     with pytest.raises(OptionError, match=r"^schema cannot be used: [^\[\]]+\.$"):

@@ -84,8 +84,9 @@ class Chat:
             usage.reasoning = before + thoughts.count
             yield said, kept
         if not self.job.ended:
-            yield reader.finish(), None
-            if self.job.generation.finish_reason == "abort":
+            reason = self.job.generation.finish_reason
+            yield one.finish(limited=reason == "length") if one else reader.finish(), None
+            if reason == "abort":
                 raise shutting_down()
 
     def _finish(self, called: bool) -> str:

@@ -8,6 +8,7 @@ from hybridspec.engine import Engine
 from hybridspec.serving.reading import Reader, Said
 from hybridspec.serving.turns import Ask, Progress
 from hybridspec.text.stop import OutputStream
+from hybridspec.text.tools import CALL
 
 
 class OneCall:
@@ -41,3 +42,14 @@ class OneCall:
                 cut = replace(piece, token_ids=ids, logprobs=logprobs)
                 return replace(said, calls=first), replace(progress, piece=cut)
         return said, progress
+
+    def finish(self, *, limited: bool) -> Said:
+        """What was held back, but for a second call.
+
+        limited: whether a limit ended the answer, perhaps within that call's beginning.
+        """
+        called, said = self._reader.called, self._reader.finish()
+        text = said.content.lstrip()
+        begun = called and limited and text.startswith(CALL[: len(text)])
+        first = tuple(delta for delta in said.calls if delta.index == 0)
+        return replace(said, content="" if begun else said.content, calls=first)

@@ -44,8 +44,8 @@ def _prompts(value: Any) -> Any:
 
 def _check_size(value: Any) -> None:
     parts = value if isinstance(value, list) else ()
-    ids = 0 if len(parts) > MOST_IDS else sum(len(part) for part in parts if isinstance(part, list))
-    if len(parts) + ids > MOST_IDS:
+    few = len(parts) <= MOST_IDS  # then each is looked at
+    if not few or sum(len(p) if isinstance(p, list) else 1 for p in parts) > MOST_IDS:
         raise PydanticCustomError("prompt", f"Expected at most {MOST_IDS:,} token ids in all")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from hybridspec.checks import brief, is_a, is_unicode
 from hybridspec.errors import OptionError, said_by
 from hybridspec.text.patterns import repetitions, unkept
+from hybridspec.text.schema_ends import ends
+from hybridspec.text.schema_values import BOUNDS, TYPES, types, unkept_values
 
 MOST_NESTED = 100  # levels
 MOST_BYTES = 64 * 1024  # of its text
@@ -27,14 +29,15 @@ ALONE = ("$ref", "allOf", "anyOf", "oneOf")
 APART = {
     "pattern": ("minLength", "maxLength", "format"),
     "format": ("minLength", "maxLength"),
-    "multipleOf": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-    "patternProperties": ("properties", "propertyNames"),
-    "propertyNames": ("properties",),
+    "multipleOf": BOUNDS,
+    # Names may come twice, and would be counted twice.
+    "patternProperties": ("properties", "propertyNames", "minProperties", "maxProperties"),
+    "propertyNames": ("properties", "minProperties", "maxProperties"),
 }
 # By keyword: what must stand beside it, or it would be read past.
 NEEDS = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format", "multipleOf"), ("type",)),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), ("type",)),
+    **dict.fromkeys(BOUNDS, ("type",)),
     **dict.fromkeys(("patternProperties", "propertyNames"), ("type",)),
     **dict.fromkeys(("minProperties", "maxProperties"), ("type", "properties")),
     **dict.fromkeys(("minItems", "maxItems"), ("type", "items", "prefixItems")),
@@ -69,6 +72,8 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
             _check(part)
             members += sum(len(part[name]) for name in MEMBERS if _sized(part, name))
             members += sum(map(repetitions, (part.get("pattern"), *_patterns(part))))
+        if not ends(schema):
+            raise _refusal("refers to itself without end, so no answer fits. Give it a way out.")
         text = json.dumps(_disjoined(schema), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(f"is no JSON: {said_by(error)}. Give a JSON schema.") from None
@@ -121,7 +126,8 @@ def _check(schema: Mapping[str, Any]) -> None:
 def _unkept(schema: Mapping[str, Any]) -> str | None:
     """The first thing that would not be kept to, in words."""
     found = next((f"{name!r}" for name in UNKEPT if name in schema), None)
-    found = found or _beside(schema) or _apart(schema) or unkept(schema.get("pattern"))
+    found = found or _beside(schema) or _apart(schema) or unkept_values(schema)
+    found = found or unkept(schema.get("pattern"))
     names = (unkept(name, "patternProperties") for name in _patterns(schema))
     found = found or next(filter(None, names), None)
     if len(_patterns(schema)) > 1:
@@ -147,12 +153,19 @@ def _check_forms(schema: Mapping[str, Any]) -> None:
     for name in (*LISTS, "allOf"):
         if name in schema and not (isinstance(schema[name], list | tuple) and schema[name]):
             raise _refusal(f"has {name} {brief(schema[name])}; expected a list that is not empty.")
+    if "type" in schema and not (types(schema) and all(map(_is_type, types(schema)))):
+        known = ", ".join(TYPES)
+        raise _refusal(f"has type {brief(schema['type'])}; expected one of {known}, or a list.")
     required = schema.get("required", [])
     if not isinstance(required, list | tuple) or not all(is_a(name, str) for name in required):
         raise _refusal(f"has required {brief(required)}; expected a list of names.")
     pointer = schema.get("$ref", "#")
     if not is_a(pointer, str) or (pointer != "#" and not pointer.startswith("#/")):
         raise _refusal(f"has $ref {brief(pointer)}; expected a place in it such as #/$defs/name.")
+
+
+def _is_type(value: object) -> bool:
+    return isinstance(value, str) and value in TYPES
 
 
 def _beside(schema: Mapping[str, Any]) -> str | None:
