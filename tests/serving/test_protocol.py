@@ -26,7 +26,7 @@ TOOL = {"type": "function", "function": {"name": "look"}}
         ("messages", ChatRequest, {"messages": [HELLO] * 10_001}),
         ("messages", TokenizeRequest, {"messages": [HELLO] * 10_001}),
         ("tools", ChatRequest, {"messages": [HELLO], "tools": [TOOL] * 2001}),
-        ("prompt", CompletionRequest, {"prompt": [[1] * 2**19] * 2}),
+        ("prompt", CompletionRequest, {"prompt": [[1] * 2**19, [1] * (2**19 + 1)]}),
         ("prompt", CompletionRequest, {"prompt": [1] * (2**20 + 1)}),
         ("tokens", DetokenizeRequest, {"tokens": [1] * (2**20 + 1)}),
     ],
@@ -41,6 +41,7 @@ def test_one_more_than_the_most_is_refused(place, request_of, body):
 
 def test_as_many_as_there_may_be_are_taken():
     ChatRequest.model_validate({"messages": [HELLO] * 10_000, "tools": [TOOL] * 2000})
+    CompletionRequest.model_validate({"prompt": [[1] * 2**14] * 64})
 
 
 @pytest.mark.parametrize(
