@@ -20,6 +20,16 @@ from hybridspec.model.target import PassOutput, Target
 from hybridspec.text.tokenizer import Tokenizer
 
 RIGHT = 99  # in a plan: no error in this round
+# What the scripted answers of several tests call.
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "save",
+            "parameters": {"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}},
+        },
+    }
+]
 SPECIALS = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
 
 

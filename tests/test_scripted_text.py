@@ -11,18 +11,9 @@ import qwen_style
 from hybridspec.core import SamplingParams
 from hybridspec.text.reasoning import ReasoningCounter, ReasoningSplitter, thought_after
 from hybridspec.text.tools import PARSERS
-from scripted_text import RIGHT, say, text_engine
+from scripted_text import RIGHT, TOOLS, say, text_engine
 
 SYSTEMS = ["ar", "static:4", "static:16", "dflash", "replayssm", "hybridspec", "auto"]
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "save",
-            "parameters": {"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}},
-        },
-    }
-]
 ARGUMENTS = {"text": 'A "song" in two lines,\nwith an é. </parameter>', "n": 7}
 CALL = (
     "<tool_call>\n<function=save>\n<parameter=text>\n"

@@ -11,17 +11,8 @@ from heard import TEXT
 
 import qwen_style
 from hybridspec.engine import Engine
-from scripted_text import RIGHT
+from scripted_text import RIGHT, TOOLS
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "save",
-            "parameters": {"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}},
-        },
-    }
-]
 ARGUMENTS = {"text": '"é"\n</parameter>.', "n": 7}
 TAGS = (
     "<tool_call>\n<function=save>\n<parameter=text>\n"

@@ -24,6 +24,14 @@ TAKEN = [
     {"type": "number", "minimum": 0.000001, "exclusiveMaximum": 2**62},
     {"type": "array", "items": {"$ref": "#"}},
     {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+    {
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/c"}, "c": {"type": "null"}},
+        "anyOf": [{"$ref": "#/$defs/a"}],
+    },
+    {
+        "$defs": {"c": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}, "a": {"type": "null"}},
+        "anyOf": [{"$ref": "#/$defs/c"}],
+    },
     {"properties": {"a": {"$ref": "#"}, "b": {}}, "required": ["b"]},
     {"properties": {"a": {}}, "required": ["a"]},
     {"type": "object", "propertyNames": {"pattern": "^a$"}},

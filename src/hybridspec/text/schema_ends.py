@@ -9,16 +9,22 @@ from typing import Any
 def ends(schema: Mapping[str, Any]) -> bool:
     """Whether some way through its references comes to an end.
 
-    A place is known to end once one of its ways goes by places that do, so few places a turn are
-    looked at: as many turns as there are references, at most.
+    A place is known to end once one of its ways goes by places that do; then those that refer to
+    it are looked at again.
     """
     places = {pointer: _at(schema, pointer) for pointer in _pointers(schema)}
-    known = {pointer for pointer, part in places.items() if part is None}  # said elsewhere
-    while True:
-        more = {p for p, part in places.items() if p not in known and _ends(part, known)}
-        if not more:
-            return _ends(schema, known)
-        known |= more
+    users: dict[str, list[str]] = {}
+    for place, part in places.items():
+        for pointer in set(_pointers(part)):
+            users.setdefault(pointer, []).append(place)
+    known: set[str] = set()
+    waiting = [*places]
+    while waiting:
+        place = waiting.pop()
+        if place not in known and _ends(places[place], known):  # nothing there: said elsewhere
+            known.add(place)
+            waiting += users.get(place, [])
+    return _ends(schema, known)
 
 
 def _ends(schema: Any, known: set[str]) -> bool:
@@ -54,13 +60,20 @@ def _pointers(value: Any) -> Iterator[str]:
             yield from _pointers(part)
 
 
+def _is_place(step: str, count: int) -> bool:
+    """Whether it is a place in so many: of each one spelling, so that references are few."""
+    return step.isdecimal() and len(step) <= len(str(count)) and (
+        step == str(int(step)) and int(step) < count
+    )  # fmt: skip
+
+
 def _at(schema: Any, pointer: str) -> Any:
     """What lies there; None where nothing does."""
     for step in pointer.removeprefix("#").split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
         if isinstance(schema, Mapping):
             schema = schema.get(step)
-        elif isinstance(schema, list | tuple) and step.isdecimal() and int(step) < len(schema):
+        elif isinstance(schema, list | tuple) and _is_place(step, len(schema)):
             schema = schema[int(step)]
         else:
             return None
