@@ -168,7 +168,7 @@ def attention(
     norms, table = Norms(empty(size), empty(size), 1e-6), empty(rows, 1, rotated)
     at = (empty(dtype=torch.int32), empty(dtype=torch.int32))
     space = Workspace.empty(META, *split.room(heads, kv, size, rows))
-    for form, early in itertools.product(Form, (False, True)):
+    for form, early in itertools.product((Form.JOINED, Form.APART), (False, True)):
         attention_of(qkv, norms, Tables(table, table), keys, values, *at, q, out, space,
                      gated=gated, sight=sight, form=form, early=early)  # fmt: skip
 

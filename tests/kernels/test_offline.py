@@ -86,6 +86,19 @@ def test_cuda_sources_compile_without_spills(file, sizes, raw, architecture):
     assert max(used) <= 48 * 1024  # static shared memory, on any card
 
 
+@pytest.mark.parametrize("sizes", [(16, 2, 66), (32, 2, 66), (8, 1, 132)], ids=str)
+@pytest.mark.parametrize("file", ["split.cu", "combine.cu"])
+def test_attention_by_warpgroups_compiles_without_spills(file, sizes):
+    """And its products run beside the rest: the compiler says if it makes them wait."""
+    from hybridspec.kernels.attention import split_cuda
+    from hybridspec.kernels.cuda import Source, compile_source
+
+    source = Source.read(split_cuda.__package__, file)
+    log = compile_source(source, 90, dict(split_cuda.defines(*sizes)), anew=True).log
+    assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
+    assert "serialized" not in log
+
+
 def test_a_wrong_cuda_source_is_refused_with_the_compiler_s_words():
     from hybridspec.kernels.cuda import KernelError, compile_source
 

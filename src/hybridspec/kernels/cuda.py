@@ -120,7 +120,8 @@ def compile_source(
     Raises:
         KernelError: NVRTC refuses it; with its log.
     """
-    options = [*FLAGS, f"--gpu-architecture=sm_{architecture}"]
+    target = f"sm_{architecture}" + ("a" if architecture >= 90 else "")  # products of warpgroups
+    options = [*FLAGS, f"--gpu-architecture={target}"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
     options += ["--no-cache"] if anew else []
     if isinstance(source, str):
@@ -135,7 +136,7 @@ def compile_source(
     _ok(nvrtc.nvrtcGetProgramLog(program, log))
     text = log.decode(errors="replace").rstrip("\0 \n")
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise KernelError(f"A CUDA kernel does not compile for sm_{architecture}: {text}")
+        raise KernelError(f"A CUDA kernel does not compile for {target}: {text}")
     cubin = b" " * _ok(nvrtc.nvrtcGetCUBINSize(program))
     _ok(nvrtc.nvrtcGetCUBIN(program, cubin))
     _ok(nvrtc.nvrtcDestroyProgram(program))

@@ -56,7 +56,7 @@ def test_shares_floors_and_windows():
         for n, us in ((8192, 10.0), (32768, 12.0))
     )
     row = found(
-        near, far, timed(f"{figures.ATTENTION}, context 32768, w = 1", 20.0, of_copy=0.71),
+        near, far, timed(f"{figures.ATTENTION[1]}, context 32768, w = 1", 20.0, of_copy=0.71),
         timed("head to tokens and scores", 200.0, bytes=int(200 * 4.28e6)),
         {"name": "memory of a verification: factors", "gb": 0.0121},
     )  # fmt: skip

@@ -22,33 +22,33 @@ from hybridspec.kernels.sizes import power
 
 @triton.jit
 def _read(  # type: ignore[no-untyped-def]
-    sums, stats, begin, count, SUM: tl.constexpr, STAT: tl.constexpr, PARTS: tl.constexpr
+    sums, stats, begin, count, WIDE: tl.constexpr, PARTS: tl.constexpr
 ):  # fmt: skip
     """Some parts of a row, those from `begin` on: maxima [PARTS] and sums [PARTS, COLS]."""
     part = begin + tl.arange(0, PARTS)
     known = part < count
-    top = tl.load(stats + part * STAT, mask=known, other=-float("inf"), cache_modifier=".cg")
-    at = (part * SUM)[:, None] + sums[None, :]
+    top = tl.load(stats + part, mask=known, other=-float("inf"), cache_modifier=".cg")
+    at = (part * WIDE)[:, None] + sums[None, :]
     return top, tl.load(at, mask=known[:, None], other=0.0, cache_modifier=".cg")
 
 
 @triton.jit
 def _add(  # type: ignore[no-untyped-def]
-    sums, stats, count, SUM: tl.constexpr, STAT: tl.constexpr, COUNT: tl.constexpr,
+    sums, stats, count, SLOTS: tl.constexpr, WIDE: tl.constexpr, COUNT: tl.constexpr,
     PARTS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    """A row's sums [COLS] over `count` parts, by their total. Part i's sums lie i SUM floats behind
-    the pointers `sums` [COLS], its maximum i STAT behind `stats` and its total STAT / 2 further."""
+    """A row's sums [COLS] over `count` parts, by their total. Part i's sums lie i WIDE floats
+    behind the pointers `sums` [COLS], its maximum i behind `stats` and its total SLOTS further."""
     part = tl.arange(0, COUNT)
-    own = stats + part * STAT
+    own = stats + part
     tops = tl.load(own, mask=part < count, other=-float("inf"), cache_modifier=".cg")
-    totals = tl.load(own + STAT // 2, mask=part < count, other=0.0, cache_modifier=".cg")
-    top, part_sums = _read(sums, stats, 0, count, SUM, STAT, PARTS)
+    totals = tl.load(own + SLOTS, mask=part < count, other=0.0, cache_modifier=".cg")
+    top, part_sums = _read(sums, stats, 0, count, WIDE, PARTS)
     base = finite(tl.max(tops, 0))
     total = tl.sum(tl.exp2(tops - base) * totals, 0)
     acc = tl.zeros((COLS,), tl.float32)
     for begin in range(0, count, PARTS):
-        after = _read(sums, stats, begin + PARTS, count, SUM, STAT, PARTS)
+        after = _read(sums, stats, begin + PARTS, count, WIDE, PARTS)
         acc += tl.sum(tl.exp2(top - base)[:, None] * part_sums, 0)
         top, part_sums = after
     return acc / total
@@ -75,12 +75,12 @@ def _combine(  # type: ignore[no-untyped-def]
     take_turn(EARLY)
     if t < w:
         rows: tl.constexpr = M // SHARED  # of a tile
-        slot = (head // (H // KV) * TILES + t // rows) * SLOTS
-        m = t % rows * SHARED + head % (H // KV)
-        stats = parts + KV * TILES * SLOTS * M * WIDE + slot * (2 * M) + m
-        sums = parts + (slot * M + m) * WIDE + col
+        one = head // (H // KV) * TILES + t // rows
+        m = one * M + t % rows * SHARED + head % (H // KV)
+        stats = parts + KV * TILES * M * SLOTS * WIDE + m * (2 * SLOTS)
+        sums = parts + m * (SLOTS * WIDE) + col
         count = count_of(held, RUNGS)
-        o = _add(sums, stats, count, M * WIDE, 2 * M, COUNT, PARTS, COLS)
+        o = _add(sums, stats, count, SLOTS, WIDE, COUNT, PARTS, COLS)
         if GATED:
             o = o / under
     tl.store(out + (t * H + head) * D + col, o.to(out.dtype.element_ty), mask=col < D)

@@ -1,8 +1,8 @@
 """Parts of a softmax's sums: left in memory, added in order, and made the result.
 
-A part of a tile of M rows is its sums [M, COLS] and, in `stats`, the maximum of its scores and its
-total, [2, M]; parts stand in slots one behind the other. What a row has not seen has the maximum
--inf, the total 0 and sums of 0: it adds exactly 0.
+A tile of M rows has S slots a row: of every part the sums, [M, S, COLS], and in `stats` the maximum
+of its scores and its total, [M, 2, S]. A row's parts stand together, as they are read. What a row
+has not seen has the maximum -inf, the total 0 and sums of 0: it adds exactly 0.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ def finite(top):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _add(  # type: ignore[no-untyped-def]
-    parts, stats, slot, count, m, valid,
-    M: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
+    parts, stats, slot, count, m, valid, S: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr
 ):  # fmt: skip
-    """The rows m of `count` parts from a slot on, added in order: maximum, total, sums."""
+    """`count` parts from a slot on of the rows m, counted through all tiles, added in order:
+    maximum, total, sums."""
     col = tl.arange(0, COLS)[None, :]
     part = tl.arange(0, COUNT)
-    at = stats + (slot + part)[:, None] * (2 * M) + m[None, :]
+    at = stats + m[None, :] * (2 * S) + (slot + part)[:, None]
     mask = (part < count)[:, None] & valid[None, :]
     top = tl.max(tl.load(at, mask=mask, other=-float("inf"), cache_modifier=".cg"), 0)
     base = finite(top)
     total = base * 0.0
     acc = tl.zeros((m.shape[0], COLS), tl.float32)
     for i in tl.range(count, loop_unroll_factor=4):
-        own = stats + (slot + i) * (2 * M) + m
+        own = stats + m * (2 * S) + slot + i
         part_top = tl.load(own, mask=valid, other=-float("inf"), cache_modifier=".cg")
-        part_total = tl.load(own + M, mask=valid, other=0.0, cache_modifier=".cg")
-        sums = parts + ((slot + i) * M + m)[:, None] * COLS + col
+        part_total = tl.load(own + S, mask=valid, other=0.0, cache_modifier=".cg")
+        sums = parts + (m * S + slot + i)[:, None] * COLS + col
         part_acc = tl.load(sums, mask=valid[:, None], other=0.0, cache_modifier=".cg")
         share = tl.exp2(part_top - base)
         total = tl.fma(share, part_total, total)
@@ -44,33 +44,36 @@ def _add(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def leave(parts, stats, slot, m, valid, top, total, acc, M: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Store rows m of a part."""
-    at = parts + (slot * M + m)[:, None] * COLS + tl.arange(0, COLS)[None, :]
+def leave(parts, stats, slot, m, valid, top, total, acc, S: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store a part of the rows m, counted through all tiles."""
+    at = parts + (m * S + slot)[:, None] * COLS + tl.arange(0, COLS)[None, :]
     tl.store(at, acc, mask=valid[:, None])
-    own = stats + slot * (2 * M) + m
+    own = stats + m * (2 * S) + slot
     tl.store(own, top, mask=valid)
-    tl.store(own + M, total, mask=valid)
+    tl.store(own + S, total, mask=valid)
 
 
 @triton.jit
 def merge(  # type: ignore[no-untyped-def]
-    parts, stats, slot, count, to, rows, H: tl.constexpr, KV: tl.constexpr, M: tl.constexpr,
-    SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr, CHUNK: tl.constexpr,
+    parts, stats, one, slot, count, to, rows, H: tl.constexpr, KV: tl.constexpr, M: tl.constexpr,
+    SHARED: tl.constexpr, S: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """`count` parts from a slot on become one, in the slot `to`."""
+    """`count` parts of a tile from a slot on become one, in the slot `to`."""
     for chunk in range(tl.cdiv(rows * SHARED, CHUNK)):
         m = chunk * CHUNK + tl.arange(0, CHUNK)
         valid = (m // SHARED < rows) & (m % SHARED < H // KV)
-        top, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
-        leave(parts, stats, to, m, valid, top, total, acc, M, COLS)
+        own = one * M + m
+        top, total, acc = _add(parts, stats, slot, count, own, valid, S, COLS, COUNT)
+        leave(parts, stats, to, own, valid, top, total, acc, S, COLS)
 
 
 @triton.jit
 def finish(  # type: ignore[no-untyped-def]
     parts, stats, slot, count, out, gate, gate_row, rows, tile, kv,
     H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, GATED: tl.constexpr, M: tl.constexpr,
-    SHARED: tl.constexpr, COLS: tl.constexpr, COUNT: tl.constexpr, CHUNK: tl.constexpr,
+    SHARED: tl.constexpr, TILES: tl.constexpr, S: tl.constexpr, COLS: tl.constexpr,
+    COUNT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The result of a tile from `count` parts: gated, and 0 in its rows beyond the first `rows`."""
     col = tl.arange(0, COLS)[None, :]
@@ -82,7 +85,8 @@ def finish(  # type: ignore[no-untyped-def]
         o = tl.zeros((CHUNK, COLS), tl.float32)
         if chunk * CHUNK < rows * SHARED:
             valid = (m // SHARED < rows) & (m % SHARED < H // KV)
-            _, total, acc = _add(parts, stats, slot, count, m, valid, M, COLS, COUNT)
+            own = (kv * TILES + tile) * M + m
+            _, total, acc = _add(parts, stats, slot, count, own, valid, S, COLS, COUNT)
             o = acc / tl.where(valid, total, 1.0)[:, None]
             if GATED:
                 at = gate + (t * gate_row)[:, None] + (2 * head + 1)[:, None] * D + col

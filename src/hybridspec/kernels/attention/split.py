@@ -86,8 +86,8 @@ def _attend(  # type: ignore[no-untyped-def]
     take_turn(EARLY)
     mine = w - tile * (M // SHARED)  # rows of this tile and of those behind it
     one = kv * TILES + tile
-    slot = one * (SPLITS + GROUPS)
-    stats = parts + KV * TILES * (SPLITS + GROUPS) * M * COLS
+    slots: tl.constexpr = SPLITS + GROUPS
+    stats = parts + KV * TILES * M * slots * COLS
     if mine > 0:
         if split < count:
             rows = tl.minimum(mine, M // SHARED)
@@ -98,21 +98,21 @@ def _attend(  # type: ignore[no-untyped-def]
                 q, keys + at, values + at, t, head, valid, first, end, start, stop, held,
                 scale, H, D, RING, WINDOW, CAUSAL, M, KEYS, COLS,
             )  # fmt: skip
-            leave(parts, stats, slot + split, m, valid, top, total, acc, M, COLS)
+            leave(parts, stats, split, one * M + m, valid, top, total, acc, slots, COLS)
             if ADDS:
                 group, groups = split // GROUP, tl.cdiv(count, GROUP)
-                base, members = slot + group * GROUP, tl.minimum(GROUP, count - group * GROUP)
+                base, members = group * GROUP, tl.minimum(GROUP, count - group * GROUP)
                 counters = arrived + one * (GROUPS + 1)
                 last = is_last(counters + group, members)
                 if last & (groups > 1):
-                    to = slot + SPLITS + group
-                    merge(parts, stats, base, members, to, rows,
-                          H, KV, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
+                    merge(parts, stats, one, base, members, SPLITS + group, rows,
+                          H, KV, M, SHARED, slots, COLS, COUNT, CHUNK)  # fmt: skip
                     last = is_last(counters + GROUPS, groups)
-                    base, members = slot + SPLITS, groups
+                    base, members = SPLITS, groups
                 if last:
                     finish(parts, stats, base, members, out, gate, gate_row, rows, tile, kv,
-                           H, KV, D, GATED, M, SHARED, COLS, COUNT, CHUNK)  # fmt: skip
+                           H, KV, D, GATED, M, SHARED, TILES, slots, COLS, COUNT,
+                           CHUNK)  # fmt: skip
     elif ADDS and split == 0:
         m = tl.arange(0, M)
         to = out + ((tile * (M // SHARED) + m // SHARED) * H + kv * (H // KV) + m % SHARED) * D

@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hybridspec.kernels.attention import naive
+from hybridspec.kernels.attention import naive, split_cuda
 from hybridspec.kernels.attention.combine import combine
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
 from hybridspec.kernels.attention.forms import Form, attention
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
-from hybridspec.kernels.attention.split import attend, room
+from hybridspec.kernels.attention.split import attend
 from hybridspec.kernels.bench.checks import compare, same
 from hybridspec.kernels.bench.setting import EPS, Setting
 from hybridspec.kernels.last import Workspace
@@ -108,10 +108,18 @@ def _layer(
     )  # fmt: skip
 
 
-def space(s: Setting, a: Layer, c: AttentionConfig | None) -> Workspace:
+def forms(s: Setting, a: Layer) -> list[Form]:
+    """Those that there are for such a layer on this device."""
+    heads, size = a.q.shape[1:]
+    best = Form.of_target(heads, a.keys.shape[0], size, s.dtype, s.device)
+    return [form for form in Form if form is not Form.WARPGROUPS or (form is best and a.gated)]
+
+
+def space(s: Setting, a: Layer, c: AttentionConfig | None, form: Form = Form.JOINED) -> Workspace:
     """Memory for the parts."""
     heads, size = a.q.shape[1:]
-    return Workspace.empty(s.device, *room(heads, a.keys.shape[0], size, a.rows, c))
+    needed = form.room(heads, a.keys.shape[0], size, a.rows, s.device, c)
+    return Workspace.empty(s.device, *needed)
 
 
 def serve(
@@ -151,11 +159,11 @@ def check_attention(s: Setting) -> None:
 
 def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
     heads, size = a.q.shape[1:]
-    cache, parts = a.cache(0, 0), space(s, a, None)
+    cache = a.cache(0, 0)
     for position in positions:
         for w in (1, 5, 16):
             begin(a, position, w)
-            serve(a, cache, parts, **s.options)
+            serve(a, cache, space(s, a, None), **s.options)
             about = f"{name}, P = {position}, w = {w}"
             q, gate, k, _ = naive.split(a.qkv[:w].double(), heads, a.keys.shape[0], size,
                                         gated=a.gated)  # fmt: skip
@@ -172,22 +180,23 @@ def _check(s: Setting, name: str, a: Layer, positions: tuple[int, ...]) -> None:
             o = o if gate is None else o * gate.sigmoid()
             compare(s, f"{about}: out", a.out[:w], o.flatten(1))
             rows = [t[:, at].clone() for t in cache]
-            for t in cache:
-                t[:, at] = torch.nan
-            begin(a, position, w)
-            serve(a, cache, parts, form=Form.APART, **s.options)
-            compare(s, f"{about}, {Form.APART.value}: out", a.out[:w], o.flatten(1))
-            for t, known in zip(cache, rows, strict=True):
-                compare(s, f"{about}, {Form.APART.value}: cache", t[:, at], known.double())
+            for form in forms(s, a)[1:]:
+                for t in cache:
+                    t[:, at] = torch.nan
+                begin(a, position, w)
+                serve(a, cache, space(s, a, None, form), form=form, **s.options)
+                compare(s, f"{about}, {form.value}: out", a.out[:w], o.flatten(1))
+                for t, known in zip(cache, rows, strict=True):
+                    compare(s, f"{about}, {form.value}: cache", t[:, at], known.double())
 
 
 def _check_bits(s: Setting, a: Layer, position: int) -> None:
-    cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in Form]
+    cuts: list[tuple[Form, AttentionConfig | None]] = [(form, None) for form in forms(s, a)]
     if s.device.type == "cuda":
         cuts += [(Form.APART, c) for c in VARIANTS]
     cache, whole = a.cache(0, 0), a.qkv
     for form, c in cuts:
-        parts = space(s, a, c)
+        parts = space(s, a, c, form)
         a.qkv = whole
         begin(a, position, 16)
         serve(a, cache, parts, c, form, **s.options)
@@ -253,7 +262,7 @@ def _time_forms(s: Setting, a: Layer, context: int) -> None:
     for w in MORE:
         a.length.fill_(w)
         about = f"context {context}, w = {w}"
-        for form in Form:
+        for form in forms(s, a):
             _time_form(s, a, caches, about, one, form)
         _time_adding(s, a, caches, about, one)
         for c in s.cuts(VARIANTS):
@@ -266,16 +275,26 @@ def _time_form(
     s: Setting, a: Layer, caches: list[Cache], about: str, one: float, form: Form,
     c: AttentionConfig | None = None, own: CombineConfig | None = None,
 ) -> None:  # fmt: skip
-    calls = served(s, a, caches, space(s, a, c), c, form, own)
+    calls = served(s, a, caches, space(s, a, c, form), c, form, own)
     s.timed(f"attention: {form.value}, {about}", c or own or "default", calls, one)
 
 
 def _time_adding(s: Setting, a: Layer, caches: list[Cache], about: str, one: float) -> None:
+    """The adding alone; by warpgroups also what comes before it."""
     parts, lengths = space(s, a, None), (a.position, a.length)
-    adds = [
+    adds: list[Callable[[], None]] = [
         partial(combine, a.qkv, keys, *lengths, a.out, parts, **s.options) for keys, _ in caches
     ]
     s.timed(f"attention: combine, {about}", "", adds, one)
+    if Form.WARPGROUPS not in forms(s, a):
+        return
+    parts, kv = space(s, a, None, Form.WARPGROUPS), a.keys.shape[0]
+    attends = [
+        partial(split_cuda.attend, a.q, *cache, *lengths, parts, **s.options) for cache in caches
+    ]
+    s.timed(f"attention: attend by warpgroups, {about}", "", attends, one)
+    adds = [partial(split_cuda.combine, a.qkv, kv, *lengths, a.out, parts, **s.options)]
+    s.timed(f"attention: combine by warpgroups, {about}", "", adds * len(caches), one)
 
 
 def _caches(s: Setting, a: Layer, context: int) -> tuple[list[Cache], float]:

@@ -23,7 +23,11 @@ PRODUCTS = {
     "out": "output projection", "router": "router", "head": "lm_head",
 }  # fmt: skip
 SGLANG = ("0.5.16", "0.5.23")
-ATTENTION = "attention: prepare, attend, combine"  # the launches of the target's form
+# the launches of the target's form, where it is there, else of the other
+ATTENTION = (
+    "attention: prepare, attend, combine by warpgroups",
+    "attention: prepare, attend, combine",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +112,12 @@ def time_of(*names: str) -> Callable[[Records], float | None]:
     return found
 
 
-def share_of(name: str, key: str) -> Callable[[Records], float | None]:
-    """A record's entry."""
+def share_of(key: str, *names: str) -> Callable[[Records], float | None]:
+    """An entry of the first of these records that has it."""
 
     def found(records: Records) -> float | None:
-        return next((r[key] for r in records.get(name, ()) if r.get(key) is not None), None)
+        entries = (r.get(key) for name in names for r in records.get(name, ()))
+        return next((entry for entry in entries if entry is not None), None)
 
     return found
 
@@ -153,9 +158,9 @@ def _gdn() -> Iterator[Figure]:
     yield Figure("commit of all layers, any m", "us", 50, worst(commits, max))
     for kind, most in (("factors", 0.012), ("convolution columns", 0.008)):
         name = f"memory of a verification: {kind}"
-        yield Figure(f"{name}, 30 layers", "GB", most, share_of(name, "gb"))
+        yield Figure(f"{name}, 30 layers", "GB", most, share_of("gb", name))
     name = "memory of a sequence"
-    yield Figure(f"{name}: allocated / ledger, off by", "of it", 0.01, share_of(name, "off"))
+    yield Figure(f"{name}: allocated / ledger, off by", "of it", 0.01, share_of("off", name))
 
 
 def _products() -> Iterator[Figure]:
@@ -189,23 +194,23 @@ def _experts() -> Iterator[Figure]:
 
 def _attention() -> Iterator[Figure]:
     for w, least in ((1, 0.7), (16, 0.35)):
-        name = f"{ATTENTION}, context 32768, w = {w}"
+        names = [f"{form}, context 32768, w = {w}" for form in ATTENTION]
         yield Figure(
-            f"attention, 32k context, w = {w}", "of a copy", least, share_of(name, "of_copy"),
+            f"attention, 32k context, w = {w}", "of a copy", least, share_of("of_copy", *names),
             most=False,
         )  # fmt: skip
     for context in (512, 4096, 8192, 32768):
         for w in (1, 16):
-            name = f"{ATTENTION}, context {context}, w = {w}"
+            names = [f"{form}, context {context}, w = {w}" for form in ATTENTION]
             yield Figure(
                 f"attention with norms and rotation, context {context}, w = {w}", "us", None,
-                time_of(name),
+                time_of(*names),
             )  # fmt: skip
 
 
 def _drafter() -> Iterator[Figure]:
     def over_floor(records: Records) -> float | None:
-        time, size = us(records, SCORED), share_of(SCORED, "bytes")(records)
+        time, size = us(records, SCORED), share_of("bytes", SCORED)(records)
         return None if time is None or size is None else time / (size / COPY)
 
     yield Figure(
@@ -225,5 +230,5 @@ def _whole() -> Iterator[Figure]:
         name = f"target pass, w = {w}"
         yield Figure(f"{name}, commit included: wanted", "us", wanted, time_of(name))
         yield Figure(f"{name}, commit included: gate", "us", gate, time_of(name))
-        yield Figure(f"{name}: distinct experts a layer", "U", None, share_of(name, "distinct"))
+        yield Figure(f"{name}: distinct experts a layer", "U", None, share_of("distinct", name))
     yield Figure("prefill of 8,192 tokens", "us", 400_000, time_of("prefill whole"))

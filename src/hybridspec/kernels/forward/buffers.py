@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hybridspec.kernels.attention.split import room
+from hybridspec.kernels.attention.forms import Form
 from hybridspec.kernels.last import Workspace
 from hybridspec.kernels.linear.config import ROWS
 from hybridspec.kernels.linear.norm import Normed
@@ -56,7 +56,8 @@ class Buffers:
     """tokens [16] int64. x [16, K], the residual stream. features [16, taps K]: of the tapped
     layers. normed: of the stream before the next norm. qkv [16, R] and q [16, H, D], attended
     [16, H D]: of an attention layer. gated [16, VH, dv] and squares: of a GDN layer. h [places, 16,
-    I] and shared [16, S]: inner values of experts. logits [16, V] fp32.
+    I] and shared [16, S]: inner values of experts. logits [16, V] fp32. form: of
+    the attention.
     """
 
     lengths: Lengths
@@ -74,6 +75,7 @@ class Buffers:
     shared: Tensor
     logits: Tensor
     space: Workspace
+    form: Form
 
     @classmethod
     def empty(
@@ -87,6 +89,8 @@ class Buffers:
             return torch.zeros(shape, device=device, dtype=of)
 
         heads, kv, size = c.num_attention_heads, c.num_key_value_heads, c.head_dim
+        form = Form.of_target(heads, kv, size, dtype, device)
+        space = form.room(heads, kv, size, rows, device)
         places = min(c.num_experts, ROWS * c.num_experts_per_tok)
         return cls(
             Lengths.empty(device), zeros(ROWS, of=torch.int64), zeros(ROWS, c.hidden_size),
@@ -98,11 +102,10 @@ class Buffers:
             Routed.empty(c.num_experts, c.num_experts_per_tok, device),
             zeros(places, ROWS, c.moe_intermediate_size),
             zeros(ROWS, c.shared_expert_intermediate_size),
-            zeros(ROWS, c.vocab_size, of=torch.float32), _space(c, rows, device),
+            zeros(ROWS, c.vocab_size, of=torch.float32), _space(*space, device), form,
         )  # fmt: skip
 
 
-def _space(c: TargetConfig, rows: int, device: torch.device) -> Workspace:
-    """Room for whichever kernel needs most: an attention over a long cache, or a split product."""
-    parts, counters = room(c.num_attention_heads, c.num_key_value_heads, c.head_dim, rows)
+def _space(parts: int, counters: int, device: torch.device) -> Workspace:
+    """Room for whichever kernel needs most: attention, or a split product."""
     return Workspace.empty(device, max(parts, 1 << 20), max(counters, 4096))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from hybridspec.kernels.attention.forms import Form, attention
+from hybridspec.kernels.attention.forms import attention
 from hybridspec.kernels.attention.prepare import Norms, Tables
 from hybridspec.kernels.forward.buffers import Buffers
 from hybridspec.kernels.forward.products import Products
@@ -15,8 +15,6 @@ from hybridspec.kernels.moe.naive import Weights
 from hybridspec.kernels.moe.route import choose, route
 from hybridspec.kernels.stream import dense
 from hybridspec.kernels.stream import experts as streaming_experts
-
-FORM = Form.APART  # how an attention layer is launched
 
 
 class Steps(Products):
@@ -32,7 +30,7 @@ class Steps(Products):
         """An attention layer between its projections, over a cache [KV, rows, D] twice."""
         b = self.buffers
         attention(b.qkv, qk, tables, keys, values, b.lengths.position, length, b.q, b.attended,
-                  b.space, gated=True, form=FORM, early=self.early)  # fmt: skip
+                  b.space, gated=True, form=b.form, early=self.early)  # fmt: skip
 
     def attended(self, w: Tensor, x: Tensor, after: Next, length: Tensor) -> None:
         """The end of an attention layer on top of x."""
