@@ -28,7 +28,7 @@ def test_gpu_facts_come_with_a_gpu_only(monkeypatch):
 
 
 def test_the_source_digest_follows_the_code_that_is_measured(tmp_path, monkeypatch):
-    for name in ("engine.py", "model/target.py", "bench/speed.py", "cli/main.py"):
+    for name in ("engine.py", "model/target.py", "model/a.cu", "bench/speed.py", "cli/main.py"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("x = 1\n")
@@ -37,8 +37,11 @@ def test_the_source_digest_follows_the_code_that_is_measured(tmp_path, monkeypat
     (tmp_path / "bench" / "speed.py").write_text("x = 2\n")
     (tmp_path / "cli" / "main.py").write_text("x = 2\n")
     assert machine.code()["source_sha256"] == before
-    (tmp_path / "model" / "target.py").write_text("x = 2\n")
-    assert machine.code()["source_sha256"] != before
+    for name in ("target.py", "a.cu"):
+        (tmp_path / "model" / name).write_text("x = 2\n")
+        after = machine.code()["source_sha256"]
+        assert after != before
+        before = after
 
 
 def test_the_commit_is_the_projects_own(tmp_path):

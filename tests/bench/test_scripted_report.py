@@ -23,7 +23,7 @@ from hybridspec.bench.scripted.report.files import BEGIN, END, Measured, read
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
-from hybridspec.bench.scripted.report.systems import components, main_table, rounds
+from hybridspec.bench.scripted.report.systems import components, main_table, rounds, settings
 from hybridspec.bench.scripted.report.times import lengths, passes
 from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
@@ -142,17 +142,31 @@ def test_launchers_stand_beside_each_other_on_the_categories_of_all():
 
 
 def test_sglang_s_rounds_and_tokens():
-    found = peer_rounds(against())
+    found = peer_rounds([against()])
     assert found is not None
     assert found.rows[0] == ("ar", "8.0", "8.0", "60", "4.000", "ar", "2.000", "2.00")
     assert found.rows[1] == ("dflash16", "50.0", "50.0", "-", "10.000", "dflash", "6.000", "1.67")
     assert "equal within 3%" in found.note
     assert "hybridspec 1.100" in found.note
-    tokens = rows(peer_tokens(against()))
+    tokens = rows(peer_tokens([against()]))
     assert tokens["SGLang, tokens/s"] == ("250", "500")
     assert tokens["hybridspec"][1] == "2.25 (2.25)"
-    assert peer_rounds(document()) is None
-    assert peer_tokens(document()) is None
+    assert peer_rounds([document()]) is None
+    assert peer_tokens([document()]) is None
+
+
+def test_sglang_stands_in_every_run_that_has_it():
+    made = beside(distinct=40.0)
+    runs = [made | {"against": figures(made)}, against()]
+    found = peer_rounds(runs)
+    assert found is not None
+    assert [row[1] for row in found.rows if row[0] == "dflash16"] == ["40.0", "50.0"]
+    tokens = peer_tokens(runs)
+    assert tokens is not None
+    assert tokens.header[1::2] == ("ar, U = 8.0", "ar, U = 8.0")
+    assert tokens.header[2::2] == ("dflash16, U = 40.0", "dflash16, U = 50.0")
+    goal = rows(goals(runs))["hybridspec's tokens/s over SGLang DFLASH-16's"]
+    assert goal[0] == "2.250 (least 2.25)"
 
 
 def test_goals_say_whether_they_were_reached():
@@ -265,10 +279,26 @@ def test_what_is_no_scripted_run_is_refused_with_a_sentence(tmp_path, capsys):
     lacking = {k: v for k, v in document().items() if k != "facts"}
     assert main([str(written(tmp_path / "l", scripted=lacking))]) == 2
     assert "KeyError: 'facts'" in capsys.readouterr().err
-    uniform = written(tmp_path / "u", scripted=document(),
-                      scripted_b=document() | {"routing": "uniform"})  # fmt: skip
-    with pytest.raises(RequestError, match="another routing"):
-        read([uniform])
+    longer = written(tmp_path / "u", scripted=document(),
+                     scripted_b=document() | {"context": 99})  # fmt: skip
+    with pytest.raises(RequestError, match="another context"):
+        read([longer])
+
+
+def test_runs_of_another_routing_or_acceptance_have_a_table_of_their_own(tmp_path):
+    uniform = document(3.0) | {"routing": "uniform"}
+    uniform["systems"] = {name: uniform["systems"][name] for name in ("ar", "hybridspec")}
+    folder = written(tmp_path / "r", scripted=document(), scripted_uniform=uniform,
+                     scripted_host=document(2.0) | {"executor": "host"})  # fmt: skip
+    measured = read([folder])
+    assert [run["routing"] for run in measured.runs] == ["skewed", "skewed"]
+    assert measured.others == [uniform]
+    found = settings(measured.runs[0], measured.others)
+    assert found is not None
+    assert [row[1] for row in found.rows] == ["skewed", "skewed", "uniform", "uniform"]
+    assert {row[3] for row in found.rows} == {"ar", "hybridspec"}
+    assert "Other acceptance and routing" in report(measured)
+    assert settings(document(), ()) is None
 
 
 def test_the_committed_tables_are_those_of_the_committed_figures():

@@ -19,6 +19,7 @@ from hybridspec.processor import cores, processor_name
 
 PACKAGE = Path(hybridspec.__file__).parent
 SAME = ("gpu", "cpu", "driver", "torch")  # of a machine: figures of two do not go together
+SOURCES = (".py", ".cu", ".cuh")
 NOT_MEASURED = ("bench", "cli")  # a change there does not change what is measured
 
 
@@ -39,7 +40,7 @@ def machine(device: torch.device) -> dict[str, Any]:
 def code() -> dict[str, Any]:
     """The package's version and a SHA-256 over its source, without bench and command line."""
     total = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(p for p in PACKAGE.rglob("*") if p.suffix in SOURCES):
         name = path.relative_to(PACKAGE)
         if name.parts[0] not in NOT_MEASURED:
             total.update(f"{name.as_posix()} ".encode() + path.read_bytes())

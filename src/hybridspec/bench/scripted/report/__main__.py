@@ -2,8 +2,9 @@
 
     python -m hybridspec.bench.scripted.report benchmarks/h200 --out benchmarks/h200/README.md
 
-A folder's documents are scripted.json, then scripted-*.json, which are compared with it. Of a page
-that has the two marks, what stands between them is replaced; any other is written anew.
+A folder's documents are scripted.json, then scripted-*.json, which are compared with it or, where
+acceptance or routing is another, have a table of their own. Of a page that has the two marks, what
+stands between them is replaced; any other is written anew.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from hybridspec.bench.scripted.report.files import Document, Measured
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
-from hybridspec.bench.scripted.report.systems import components, main_table, rounds
+from hybridspec.bench.scripted.report.systems import components, main_table, rounds, settings
 from hybridspec.bench.scripted.report.times import lengths, passes
 from hybridspec.bench.small import warned
 from hybridspec.bench.tables import Table
@@ -21,7 +21,7 @@ from hybridspec.bench.tables import Table
 def report(measured: Measured) -> str:
     """Markdown."""
     text = "\n\n".join([about(measured.runs[0]), *map(markdown.table, tables(measured))])
-    for document in (*measured.runs, measured.kernels, measured.clocks):
+    for document in (*measured.runs, *measured.others, measured.kernels, measured.clocks):
         if (said := warned(document, text)) != text:
             return said
     return text
@@ -29,12 +29,13 @@ def report(measured: Measured) -> str:
 
 def tables(measured: Measured) -> Iterator[Table]:
     """Those that have something to say."""
-    runs, kernels, clocks, memory = measured
+    runs, kernels, clocks, memory, others = measured
     first = runs[0]
     ledger = first["memory"].get("ledger", memory)
     made = (
         goals(runs, clocks), main_table(first), rounds(first), components(first),
-        peer_rounds(first), peer_tokens(first), verifiers(runs), launchers(runs), *clocked(clocks),
+        settings(first, others), peer_rounds(runs), peer_tokens(runs), verifiers(runs),
+        launchers(runs), *clocked(clocks),
         lengths(first), passes(kernels), buffers(ledger), cacheable(ledger),
     )  # fmt: skip
     yield from (table for table in made if table is not None)

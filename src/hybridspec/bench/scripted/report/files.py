@@ -12,18 +12,21 @@ from hybridspec.errors import RequestError
 
 BEGIN, END = f"<!-- {NAME}: begin -->", f"<!-- {NAME}: end -->"
 KERNELS, CLOCKS, MEMORY = "kernels.json", "clocks.json", "memory.json"
-SAME = ("shape", "pair", "routing", "context")  # of runs that are compared
+SAME = ("shape", "context")  # of all runs of a report
+ALIKE = ("pair", "routing")  # of those that are compared system by system
 Document = dict[str, Any]
 
 
 class Measured(NamedTuple):
-    """runs: documents of scripted runs, the main one first. kernels, clocks: of the kernels' bench
-    and of the clocks of rounds. memory: a ledger, for runs that have none."""
+    """runs: documents of scripted runs, the main one first, all of its acceptance and routing.
+    kernels, clocks: of the kernels' bench and of the clocks of rounds. memory: a ledger, for runs
+    that have none. others: runs of another acceptance or routing."""
 
     runs: Sequence[Document]
     kernels: Document | None = None
     clocks: Document | None = None
     memory: Document | None = None
+    others: Sequence[Document] = ()
 
 
 def read(paths: Sequence[Path]) -> Measured:
@@ -42,7 +45,13 @@ def read(paths: Sequence[Path]) -> Measured:
                     f"{file} cannot stand beside {files[0]}: they have another {name}. Report them "
                     "each for itself."
                 )
-    return Measured(documents, *(_beside(paths, name) for name in (KERNELS, CLOCKS, MEMORY)))
+    alike: list[Document] = []
+    others: list[Document] = []
+    for document in documents:
+        same = all(document[name] == documents[0][name] for name in ALIKE)
+        (alike if same else others).append(document)
+    kernels, clocks, memory = (_beside(paths, name) for name in (KERNELS, CLOCKS, MEMORY))
+    return Measured(alike, kernels, clocks, memory, others)
 
 
 def _beside(folders: Sequence[Path], name: str) -> Document | None:
@@ -66,7 +75,7 @@ def _document(path: Path) -> Document:
             f"{path} is not of a scripted run: its schema is {str(found.get('schema'))[:80]!r}; "
             f"expected {SCHEMA!r}."
         )
-    if missing := [name for name in SAME if name not in found]:
+    if missing := [name for name in (*SAME, *ALIKE) if name not in found]:
         raise RequestError(f"{path} lacks {', '.join(missing)}. Run the bench anew.")
     return found
 

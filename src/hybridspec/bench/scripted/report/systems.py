@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hybridspec.bench.options import ABLATION, WHOLE
 from hybridspec.bench.scripted.paper import ROUNDS, TABLE_3, Cell, published
 from hybridspec.bench.scripted.report.files import Document
@@ -26,6 +28,29 @@ def main_table(document: Document) -> Table:
     )
     return Table("AL and SR by category (the paper's Table 1)",
                  ("system", *categories, "Avg."), tuple(rows), note)  # fmt: skip
+
+
+def settings(first: Document, others: Sequence[Document]) -> Table | None:
+    """Runs of another acceptance or routing beside the first, in the systems that all have."""
+    if not others:
+        return None
+    rows = []
+    for document in (first, *others):
+        u = " / ".join(f"{n:.1f}" for n in document["facts"]["distinct"].values())
+        for name, body in document["systems"].items():
+            if all(name in other["systems"] for other in (first, *others)):
+                m = body["mean"]
+                least = min(f["speedup"] for f in body["categories"].values())
+                rows.append((
+                    document["pair"], document["routing"], u, name,
+                    f"{m['tokens_per_second']:.0f}", f"{m['speedup']:.2f}", f"{least:.2f}",
+                    f"{m['acceptance_length']:.2f}", f"{m['mean_w']:.2f}",
+                    f"{m['ms_per_round']:.3f}",
+                ))  # fmt: skip
+    header = ("acceptance of", "routing", "U", "system", "tokens/s", "over ar", "least", "AL", "w",
+              "ms a round")  # fmt: skip
+    note = f"U: distinct experts a layer at w = {' / '.join(first['facts']['distinct'])}."
+    return Table("Other acceptance and routing", header, tuple(rows), note)
 
 
 def rounds(document: Document) -> Table:
