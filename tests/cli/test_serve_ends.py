@@ -97,15 +97,18 @@ def busy(arguments, drain: str):
             process.kill()
 
 
-def check_cut(process, connections, code: int) -> None:
-    """Each is told, the stream in its last event, and the process ends as it should."""
+def check_cut(process, connections, code: int) -> str:
+    """Each is told, the stream in its last event, and the process ends as it should; what it said
+    on standard error."""
     stream, *others = [everything(connection) for connection in connections]
     assert process.wait(60) == code
     said = '"The server is shutting down."'
     assert all(answer.startswith("HTTP/1.1 503") and said in answer for answer in others)
     assert said in stream
     assert "data: [DONE]" in stream
-    assert "Traceback" not in process.stderr.read()
+    told = process.stderr.read()
+    assert "Traceback" not in told
+    return told
 
 
 def test_what_is_cut_off_is_told_so(arguments):
@@ -114,7 +117,7 @@ def test_what_is_cut_off_is_told_so(arguments):
         half = sent(port, "{}", more=10)
         httpx.get(f"http://{HOST}:{port}/health")
         process.send_signal(signal.SIGTERM)
-        check_cut(process, [*connections, half], 0)
+        assert "Ending" not in check_cut(process, [*connections, half], 0)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
@@ -125,7 +128,8 @@ def test_a_second_signal_does_not_wait_for_the_drain(arguments, number, code):
             while True:
                 socket.create_connection((HOST, port)).close()
         process.send_signal(number)
-        check_cut(process, connections, code)
+        told = check_cut(process, connections, code)
+        assert "requests under way, 2, have 3600 seconds; a second signal cuts them off." in told
 
 
 def sent(port: int, body: str, more: int = 0) -> socket.socket:

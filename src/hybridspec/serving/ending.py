@@ -55,7 +55,12 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; as uvicorn has it."""
+        """End; as uvicorn has it. Who waits at a terminal is told for what."""
+        if (busy := len(self.server_state.tasks)) and self._drain:
+            logger.warning(
+                "Ending: requests under way, %d, have %d seconds; a second signal cuts them off.",
+                busy, self._drain,
+            )  # fmt: skip
         cutting = asyncio.create_task(self._cut())
         try:
             await super().shutdown(sockets)
