@@ -23,7 +23,13 @@ from hybridspec.bench.scripted.report.files import BEGIN, END, Measured, read
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
-from hybridspec.bench.scripted.report.systems import components, main_table, rounds, settings
+from hybridspec.bench.scripted.report.systems import (
+    components,
+    main_table,
+    numbered,
+    rounds,
+    settings,
+)
 from hybridspec.bench.scripted.report.times import lengths, passes
 from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
@@ -158,15 +164,22 @@ def test_sglang_s_rounds_and_tokens():
 def test_sglang_stands_in_every_run_that_has_it():
     made = beside(distinct=40.0)
     runs = [made | {"against": figures(made)}, against()]
+    runs[1]["systems"] = runs[1]["systems"] | {"later": runs[1]["systems"]["ar"]}
     found = peer_rounds(runs)
     assert found is not None
-    assert [row[1] for row in found.rows if row[0] == "dflash16"] == ["40.0", "50.0"]
+    told = [row[:2] for row in found.rows if row[0].startswith("dflash16")]
+    assert told == [("dflash16", "40.0"), ("dflash16, run 2", "50.0")]
     tokens = peer_tokens(runs)
     assert tokens is not None
-    assert tokens.header[1::2] == ("ar, U = 8.0", "ar, U = 8.0")
-    assert tokens.header[2::2] == ("dflash16, U = 40.0", "dflash16, U = 50.0")
-    goal = rows(goals(runs))["hybridspec's tokens/s over SGLang DFLASH-16's"]
-    assert goal[0] == "2.250 (least 2.25)"
+    assert tokens.header[1:] == ("ar", "dflash16", "ar, run 2", "dflash16, run 2")
+    assert rows(tokens)["later"][0] == "-"
+    what = "hybridspec's tokens/s over SGLang DFLASH-16's"
+    assert rows(goals(runs))[what][0] == "2.250 (least 2.25, run 2)"
+    led = [runs[0], runs[1] | {"executor": "host"}]  # not of the main run's launcher
+    assert rows(goals(led))[what][0].endswith(", U not equal)")
+    modes = runs[1]["against"]["modes"]
+    del modes["dflash16"]["tokens_per_second"]
+    assert rows(goals(runs))[what][0].endswith(", U not equal)")
 
 
 def test_goals_say_whether_they_were_reached():
@@ -293,12 +306,19 @@ def test_runs_of_another_routing_or_acceptance_have_a_table_of_their_own(tmp_pat
     measured = read([folder])
     assert [run["routing"] for run in measured.runs] == ["skewed", "skewed"]
     assert measured.others == [uniform]
-    found = settings(measured.runs[0], measured.others)
+    found = settings(measured.runs, measured.others)
     assert found is not None
-    assert [row[1] for row in found.rows] == ["skewed", "skewed", "uniform", "uniform"]
+    assert [row[0] for row in found.rows] == ["1", "1", "3", "3"]
+    assert [row[2] for row in found.rows] == ["skewed", "skewed", "uniform", "uniform"]
     assert {row[3] for row in found.rows} == {"ar", "hybridspec"}
-    assert "Other acceptance and routing" in report(measured)
-    assert settings(document(), ()) is None
+    listed = numbered([*measured.runs, *measured.others])
+    assert listed is not None
+    assert [row[3] for row in listed.rows] == [
+        document()["executor"], "host", document()["executor"],
+    ]  # fmt: skip
+    assert all(name in report(measured) for name in ("### Runs", "Other acceptance and routing"))
+    assert settings([document()], ()) is None
+    assert numbered([document()]) is None
 
 
 def test_the_committed_tables_are_those_of_the_committed_figures():

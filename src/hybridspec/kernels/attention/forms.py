@@ -11,6 +11,7 @@ from hybridspec.kernels.attention import split, split_cuda
 from hybridspec.kernels.attention.combine import combine
 from hybridspec.kernels.attention.config import PAST, AttentionConfig, CombineConfig, Sight
 from hybridspec.kernels.attention.prepare import Norms, Tables, prepare
+from hybridspec.kernels.cuda import KernelError
 from hybridspec.kernels.last import Workspace
 
 
@@ -58,14 +59,20 @@ def attention(
         sight: what a row sees.
         early: as in `kernels/early.py`; of all these, qkv and the workspace alone may be what the
             kernel just before writes.
+
+    Raises:
+        KernelError: WARPGROUPS, and not gated or not to the past; nothing is launched then.
     """
     gate, at = qkv if gated else None, (position, length)
+    if form is Form.WARPGROUPS and (gate is None or sight != PAST):
+        raise KernelError(
+            f"Warpgroups serve gated attention to the past; got {sight}, gated={gated}. Take "
+            f"{Form.APART}."
+        )
     prepare(qkv, norms, rope, keys, values, *at, q, gated=gated, ring=sight.ring, early=early)
     if form is Form.WARPGROUPS:
-        if gate is None or sight != PAST:
-            raise ValueError(f"{form} is for gated attention to the past; expected another form.")
         split_cuda.attend(q, keys, values, *at, workspace, early=early)
-        split_cuda.combine(gate, len(keys), *at, out, workspace, early=early)
+        split_cuda.combine(qkv, len(keys), *at, out, workspace, early=early)
         return
     joined = out if form is Form.JOINED else None
     split.attend(q, gate, keys, values, *at, joined, workspace, config, sight=sight, early=early)

@@ -28,8 +28,12 @@ def serves(heads: int, kv: int, size: int, dtype: torch.dtype, device: torch.dev
         device.type == "cuda"
         and torch.cuda.get_device_capability(device)[0] == 9
         and (size, dtype) == (SIZE, torch.bfloat16)
-        and heads in (8 * kv, 16 * kv)
+        and _shared(heads, kv)
     )
+
+
+def _shared(heads: int, kv: int) -> bool:
+    return heads in (8 * kv, 16 * kv)
 
 
 def most(kv: int, device: torch.device) -> int:
@@ -55,14 +59,24 @@ def attend(
 
     Args:
         q: [16, H, 256] bf16. keys, values: [KV, rows, 256] bf16, alike.
-        position, length: [] int32 on the device, P and w <= 16.
+        position, length: [] int32 on the device, P and w from 1 to 16.
         workspace: of at least `room`.
         early: as in `cuda.Kernel.launch`; the kernel just before may write q and the rows P to
             P + w - 1 of the cache, and nothing else of these.
+
+    Raises:
+        KernelError: tensors that the kernel would misread.
     """
     cuda.check("attend", {"q": q}, torch.bfloat16)
     cuda.check("attend", {"keys": keys, "values": values}, torch.bfloat16, apart=True)
     heads, kv = q.shape[1], keys.shape[0]
+    like = (keys.shape, keys.stride()) == (values.shape, values.stride())
+    if not like or {q.shape[2], keys.shape[2]} != {SIZE}:
+        raise cuda.KernelError(
+            f"The kernel attend has q {tuple(q.shape)}, keys {tuple(keys.shape)} and values "
+            f"{tuple(values.shape)}; expected heads of {SIZE}, keys and values that lie alike."
+        )
+    _check_rows("attend", q, heads, kv)
     kernel = _load("split.cu", "attend", heads, kv, q.device, BYTES)
     blocks = torch.cuda.get_device_properties(q.device).multi_processor_count
     parts = _parts(workspace, heads, kv, q.device)
@@ -80,14 +94,26 @@ def combine(
     Args:
         gate: [16, R] bf16, as in `split.attend`. out: [16, H 256] bf16. kv: key heads.
         early: as in `cuda.Kernel.launch`; the kernel just before may write the workspace alone.
+
+    Raises:
+        KernelError: tensors that the kernel would misread.
     """
     cuda.check("combine", {"gate": gate}, torch.bfloat16, aligned=4, apart=True)
     cuda.check("combine", {"out": out}, torch.bfloat16)
     heads = out.shape[1] // SIZE
+    _check_rows("combine", out, heads, kv)
     kernel = _load("combine.cu", "combine", heads, kv, out.device, 0)
     parts = _parts(workspace, heads, kv, out.device)
     arguments = (*parts, gate, gate.stride(0), position, length, out)
     kernel.launch((SIZE // 16, ROWS * heads // 8), arguments, early=early)
+
+
+def _check_rows(kernel: str, rows: Tensor, heads: int, kv: int) -> None:
+    if len(rows) < ROWS or not _shared(heads, kv):
+        raise cuda.KernelError(
+            f"The kernel {kernel} has {len(rows)} rows of {heads} heads over {kv} key heads; "
+            f"expected {ROWS} rows and 8 or 16 heads a key head."
+        )
 
 
 def _load(

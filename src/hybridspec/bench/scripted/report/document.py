@@ -12,7 +12,13 @@ from hybridspec.bench.scripted.report.files import Document, Measured
 from hybridspec.bench.scripted.report.goals import goals
 from hybridspec.bench.scripted.report.memory import buffers, cacheable
 from hybridspec.bench.scripted.report.peer import peer_rounds, peer_tokens
-from hybridspec.bench.scripted.report.systems import components, main_table, rounds, settings
+from hybridspec.bench.scripted.report.systems import (
+    components,
+    main_table,
+    numbered,
+    rounds,
+    settings,
+)
 from hybridspec.bench.scripted.report.times import lengths, passes
 from hybridspec.bench.small import warned
 from hybridspec.bench.tables import Table
@@ -33,9 +39,9 @@ def tables(measured: Measured) -> Iterator[Table]:
     first = runs[0]
     ledger = first["memory"].get("ledger", memory)
     made = (
-        goals(runs, clocks), main_table(first), rounds(first), components(first),
-        settings(first, others), peer_rounds(runs), peer_tokens(runs), verifiers(runs),
-        launchers(runs), *clocked(clocks),
+        goals(runs, clocks), numbered([*runs, *others]), main_table(first), rounds(first),
+        components(first), settings(runs, others), peer_rounds([*runs, *others]),
+        peer_tokens([*runs, *others]), verifiers(runs), launchers(runs), *clocked(clocks),
         lengths(first), passes(kernels), buffers(ledger), cacheable(ledger),
     )  # fmt: skip
     yield from (table for table in made if table is not None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hybridspec.bench.scripted.report.compared import exact_slower
 from hybridspec.bench.scripted.report.files import Document
@@ -90,30 +91,42 @@ def _round(mode: str) -> Callable[[Sequence[Document]], Found]:
     """SGLang's round over ours, of the first of our systems of its length."""
 
     def found(documents: Sequence[Document]) -> Found:
-        body = _peer(documents, mode)
-        if not body.get("rounds"):
+        number, body = _peer(documents, mode, lambda body: bool(body["rounds"]))
+        if body is None:
             return None, ""
         name, first = next(iter(body["rounds"].items()))
-        return first["times_as_fast"], f" ({name}{_unequal(body)})"
+        return first["times_as_fast"], f" ({name}{_said(number, body)})"
 
     return found
 
 
 def _tokens(documents: Sequence[Document]) -> Found:
-    body = _peer(documents, "dflash16")
-    over = body.get("tokens_per_second", {}).get("ours_over_it", {}).get("hybridspec")
-    if over is None:
+    def over(body: Document) -> Any:
+        return body.get("tokens_per_second", {}).get("ours_over_it", {}).get("hybridspec")
+
+    number, body = _peer(documents, "dflash16", lambda body: over(body) is not None)
+    if body is None:
         return None, ""
-    return over["mean"], f" (least {over['least']:.2f}{_unequal(body)})"
+    return over(body)["mean"], f" (least {over(body)['least']:.2f}{_said(number, body)})"
 
 
-def _peer(documents: Sequence[Document], mode: str) -> Document:
-    """SGLang's mode in the first run where it reads as many experts as ours, else in the first that
-    has it, else nothing."""
-    modes = (document.get("against", {}).get("modes", {}).get(mode) for document in documents)
-    found = [body for body in modes if body]
-    equal = [body for body in found if body["distinct"]["equal"]]
-    return next(iter([*equal, *found]), {})
+def _peer(
+    documents: Sequence[Document], mode: str, has: Callable[[Document], bool]
+) -> tuple[int, Document | None]:
+    """SGLang's mode in the first run, counted from 1, that has what is asked for, and before those
+    one where both read as many experts; of the main run's launcher alone."""
+    found = [
+        (number, body)
+        for number, document in enumerate(documents, 1)
+        if document["executor"] == documents[0]["executor"]
+        and (body := document.get("against", {}).get("modes", {}).get(mode)) and has(body)
+    ]  # fmt: skip
+    equal = [(number, body) for number, body in found if body["distinct"]["equal"]]
+    return next(iter([*equal, *found]), (0, None))
+
+
+def _said(number: int, body: Document) -> str:
+    return (f", run {number}" if number > 1 else "") + _unequal(body)
 
 
 def _unequal(body: Document) -> str:

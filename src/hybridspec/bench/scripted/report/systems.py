@@ -30,27 +30,39 @@ def main_table(document: Document) -> Table:
                  ("system", *categories, "Avg."), tuple(rows), note)  # fmt: skip
 
 
-def settings(first: Document, others: Sequence[Document]) -> Table | None:
-    """Runs of another acceptance or routing beside the first, in the systems that all have."""
-    if not others:
-        return None
+def numbered(documents: Sequence[Document]) -> Table | None:
+    """All runs of a report, as its other tables name them; None where there is one."""
     rows = []
-    for document in (first, *others):
-        u = " / ".join(f"{n:.1f}" for n in document["facts"]["distinct"].values())
+    for place, document in enumerate(documents, 1):
+        run, u = document["run"], document["facts"]["distinct"]
+        rows.append((
+            str(place), (run["commit"] or "unknown")[:9], run["date"][:10], document["executor"],
+            document["pair"], document["routing"], " / ".join(f"{n:.1f}" for n in u.values()),
+        ))  # fmt: skip
+    header = ("run", "commit", "date", "launcher", "acceptance of", "routing", "U")
+    note = "Tables without a run's number are of the first. U: distinct experts a layer at w = "
+    note += f"{' / '.join(documents[0]['facts']['distinct'])}."
+    return Table("Runs", header, tuple(rows), note) if len(rows) > 1 else None
+
+
+def settings(alike: Sequence[Document], others: Sequence[Document]) -> Table | None:
+    """Runs of another acceptance or routing beside the first, in the systems that all have."""
+    compared = [(1, alike[0]), *enumerate(others, len(alike) + 1)]
+    rows = []
+    for place, document in compared if others else ():
         for name, body in document["systems"].items():
-            if all(name in other["systems"] for other in (first, *others)):
+            if all(name in other["systems"] for _, other in compared):
                 m = body["mean"]
                 least = min(f["speedup"] for f in body["categories"].values())
                 rows.append((
-                    document["pair"], document["routing"], u, name,
+                    str(place), document["pair"], document["routing"], name,
                     f"{m['tokens_per_second']:.0f}", f"{m['speedup']:.2f}", f"{least:.2f}",
                     f"{m['acceptance_length']:.2f}", f"{m['mean_w']:.2f}",
                     f"{m['ms_per_round']:.3f}",
                 ))  # fmt: skip
-    header = ("acceptance of", "routing", "U", "system", "tokens/s", "over ar", "least", "AL", "w",
-              "ms a round")  # fmt: skip
-    note = f"U: distinct experts a layer at w = {' / '.join(first['facts']['distinct'])}."
-    return Table("Other acceptance and routing", header, tuple(rows), note)
+    header = ("run", "acceptance of", "routing", "system", "tokens/s", "over ar", "least", "AL",
+              "w", "ms a round")  # fmt: skip
+    return Table("Other acceptance and routing", header, tuple(rows)) if rows else None
 
 
 def rounds(document: Document) -> Table:
