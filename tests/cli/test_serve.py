@@ -73,7 +73,8 @@ def test_it_serves_and_drains(pair):
         assert '"finish_reason": "length"' in rest
         assert rest.endswith("data: [DONE]\n\n")
         assert process.wait(60) == 0
-        assert process.stderr.read() == ""
+        told = "Ending. Requests under way: 1, given up to 30 s; a second signal cuts them off.\n"
+        assert process.stderr.read() in ("", told)  # the answer may have been there already
 
 
 def test_a_model_that_is_not_there_ends_it_with_a_sentence():

@@ -129,7 +129,7 @@ def test_a_second_signal_does_not_wait_for_the_drain(arguments, number, code):
                 socket.create_connection((HOST, port)).close()
         process.send_signal(number)
         told = check_cut(process, connections, code)
-        assert "requests under way, 2, have 3600 seconds; a second signal cuts them off." in told
+        assert "Requests under way: 2, given up to 3600 s; a second signal cuts them off." in told
 
 
 def sent(port: int, body: str, more: int = 0) -> socket.socket:

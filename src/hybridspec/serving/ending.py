@@ -58,9 +58,10 @@ class Server(uvicorn.Server):
         """End; as uvicorn has it. Who waits at a terminal is told for what."""
         if (busy := len(self.server_state.tasks)) and self._drain:
             logger.warning(
-                "Ending: requests under way, %d, have %d seconds; a second signal cuts them off.",
-                busy, self._drain,
-            )  # fmt: skip
+                "Ending. Requests under way: %d, given up to %d s; a second signal cuts them off.",
+                busy,
+                self._drain,
+            )
         cutting = asyncio.create_task(self._cut())
         try:
             await super().shutdown(sockets)
