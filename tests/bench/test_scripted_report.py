@@ -296,6 +296,24 @@ def test_what_is_no_scripted_run_is_refused_with_a_sentence(tmp_path, capsys):
                      scripted_b=document() | {"context": 99})  # fmt: skip
     with pytest.raises(RequestError, match="another context"):
         read([longer])
+    elsewhere = written(tmp_path / "m", scripted=document(),
+                        scripted_b=document() | {"machine": {"gpu": "other"}})  # fmt: skip
+    with pytest.raises(RequestError, match="it is of other, that of "):
+        read([elsewhere])
+    deep = written(tmp_path / "d", scripted=document())
+    (deep / "kernels.json").write_text("[" * 100_000)
+    with pytest.raises(RequestError, match="it holds no JSON"):
+        read([deep])
+
+
+def test_a_page_with_one_mark_or_of_no_text_is_left_as_it_is(tmp_path, capsys):
+    folder = written(tmp_path / "r", scripted=document())
+    for held in (f"notes {BEGIN} more".encode(), f"notes {END}".encode(), b"\xff\xfe"):
+        page = tmp_path / "page.md"
+        page.write_bytes(held)
+        assert main([str(folder), "--out", str(page)]) == 2
+        assert page.read_bytes() == held
+        assert "The page lacks" in (said := capsys.readouterr().err) or "no text in UTF-8" in said
 
 
 def test_runs_of_another_routing_or_acceptance_have_a_table_of_their_own(tmp_path):

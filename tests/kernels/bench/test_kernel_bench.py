@@ -9,6 +9,7 @@ import pytest
 from hybridspec.bench.small import MEANINGLESS
 from hybridspec.errors import RequestError
 from hybridspec.kernels.bench import main as bench
+from hybridspec.kernels.bench.progress import Progress
 
 
 def read(folder):
@@ -94,6 +95,45 @@ def test_figures_of_two_machines_or_shapes_are_not_mixed(change, tmp_path):
     (tmp_path / "kernels.json").write_text(json.dumps(read(tmp_path) | change))
     with pytest.raises(RequestError, match="go on where it was begun"):
         bench.main([*asked, "--resume"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"parts": None}, {"parts": {"norms": {}}}, {"records": None}, {"records": [1]}, {"failed": 1},
+     {"records": [{}]}],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_document_is_not_gone_on_with(change, tmp_path):
+    done = Progress(bench.setting("small"), tmp_path / "kernels.json")
+    done.write()
+    sound = json.loads(done.path.read_text())
+    done.path.write_text(damaged := json.dumps(sound | change))
+    with pytest.raises(RequestError, match="is no document of this bench"):
+        done.resume()
+    assert done.path.read_text() == damaged
+
+
+def test_after_ctrl_c_it_says_where_to_go_on(tmp_path, monkeypatch, capsys):
+    def run(name, done):
+        if name == "router":
+            raise KeyboardInterrupt
+        done.begin(name)
+        done.end(name, 1.0)
+        return True
+
+    monkeypatch.setattr(bench, "run", run)
+    asked = ["--shape", "small", "--out", str(tmp_path), "--sweeps", "1", "--parts"]
+    assert bench.main([*asked, "norms", "router"]) == 130
+    assert "--resume goes on from there" in "".join(capsys.readouterr())
+    with pytest.raises(KeyboardInterrupt):
+        bench.main([*asked, "router"])
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(bench, "run", None)
+    with pytest.raises(RequestError, match="cannot be written"):
+        bench.main(["--shape", "small", "--out", str(tmp_path / "file" / "x"), "--parts", "norms"])
 
 
 def test_a_file_that_is_no_document_is_not_gone_on_with(tmp_path):

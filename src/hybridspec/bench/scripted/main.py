@@ -55,6 +55,8 @@ def run(given: argparse.Namespace, make: MakeExecutor | None = None) -> int:
         HybridSpecError: options, traces or a runtime that cannot be used, or a check that fails.
     """
     plan, traces = Plan.of(given), Traces.load(given.traces)
+    if given.out is not None:
+        made(_place(given.out).parent)  # what is wrong with it shows before the work
     pair = _built(plan, _named(plan, traces, given.pair), given.seed)
     routing = _looked_at(plan, pair)
     executor = (make or _executor(given.launcher))(pair, plan.capacity)
@@ -186,9 +188,13 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
+def _place(out: Path) -> Path:
+    return out if out.suffix == ".json" else out / NAME
+
+
 def _write(path: Path | None, document: dict[str, Any]) -> None:
     if path is not None:
-        path = path if path.suffix == ".json" else path / NAME
+        path = _place(path)
         made(path.parent)
         write_atomically(path, json.dumps(document, indent=1) + "\n")
         _say(f"Wrote {path}\n")

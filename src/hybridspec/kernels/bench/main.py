@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from hybridspec.bench.files import made
 from hybridspec.kernels.bench.clock import Clock, GraphClock
 from hybridspec.kernels.bench.parts import PARTS
 from hybridspec.kernels.bench.progress import Progress
@@ -30,10 +31,11 @@ from hybridspec.kernels.early import has_early
 
 
 def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
-    """Run the parts asked for. Returns 0 if all ran and all checks held, else 1.
+    """Run the parts asked for. Returns 0 if all ran and all checks held, 130 after Ctrl-C, else 1.
 
     Raises:
-        RequestError: `--resume` and a document that this run cannot go on with.
+        RequestError: `--resume` and a document that this run cannot go on with, or a folder that
+            cannot be made.
     """
     began = time.monotonic()
     given = parser(prog, list(SHAPES)).parse_args(arguments)
@@ -46,7 +48,16 @@ def main(arguments: list[str] | None = None, prog: str | None = None) -> int:
             _say(f"Of another version of the source are the figures of: {', '.join(others)}.")
     if s.device.type == "cuda":
         s.copied = copy_bandwidth(s)
-    if not _parts(given, done, began):
+    if done.path is not None:
+        made(done.path.parent)  # what is wrong with it shows before hours of work
+    try:
+        answering = _parts(given, done, began)
+    except KeyboardInterrupt:
+        if done.path is None or not done.parts:
+            raise
+        _say(f"Interrupted. {done.path} has what was measured; --resume goes on from there.")
+        return 130
+    if not answering:
         arguments = sys.argv[1:] if arguments is None else arguments
         return _again(list(arguments), given, done, began)
     return _report(done)

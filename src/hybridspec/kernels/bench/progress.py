@@ -19,6 +19,7 @@ from hybridspec.kernels.bench.figures import figures
 from hybridspec.kernels.bench.setting import SHAPES, Setting
 
 SCHEMA = "hybridspec.bench.kernels/2"
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass
@@ -49,14 +50,24 @@ class Progress:
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             before = _identity(found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            parts, failed, records = found["parts"], dict(found["failed"]), found["records"]
+            for part in (*parts.values(), *records):  # as they are read later
+                _ = part["source_sha256" if "sweeps" in part else "name"], part.get("part")
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise RequestError(
                 f"{self.path} is no document of this bench ({said_by(error)}); choose another file "
                 "with --out, or leave --resume away to write over it."
             ) from None
         check_same(self.path, before, _identity(self.document()))
-        self.parts, self.failed = found["parts"], found["failed"]
-        self.setting.records[:] = found["records"]
+        self.parts, self.failed = parts, failed
+        self.setting.records[:] = records
 
     def others(self) -> list[str]:
         """Parts that another version of the source measured."""

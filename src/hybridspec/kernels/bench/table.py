@@ -65,6 +65,19 @@ def peer_of(record: dict[str, Any], records: Sequence[dict[str, Any]]) -> float 
     return min((r["us"] for r in records if "us" in r and is_peer(r) and same(r)), default=None)
 
 
+def text_of(page: Path) -> str:
+    """What a page holds.
+
+    Raises:
+        RequestError: it is no text in UTF-8.
+        OSError: it cannot be read.
+    """
+    try:
+        return page.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise RequestError(f"{page} is no page: it holds no text in UTF-8.") from None
+
+
 def fill(page: str, text: str, first: str = BEGIN, last: str = END) -> str:
     """The page with the text between its marks.
 
@@ -145,11 +158,10 @@ def run(path: Path, page: Path | None) -> int:
         if page is None:
             sys.stdout.write(table(document) + "\n")
         else:
-            filled = fill(page.read_text(encoding="utf-8"), goals(document))
-            write_atomically(page, filled)
+            write_atomically(page, fill(text_of(page), goals(document)))
     except OSError as error:
         raise RequestError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise RequestError(
             f"{path} is no document of the kernels' bench ({said_by(error)}). Make one with "
             "`hybridspec bench kernels`."

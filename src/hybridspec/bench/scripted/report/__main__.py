@@ -20,7 +20,7 @@ from hybridspec.bench.scripted.report.document import report
 from hybridspec.bench.scripted.report.files import BEGIN, END, read
 from hybridspec.cli.output import write
 from hybridspec.errors import RequestError
-from hybridspec.kernels.bench.table import fill
+from hybridspec.kernels.bench.table import fill, text_of
 
 
 def run(given: argparse.Namespace) -> int:
@@ -40,8 +40,8 @@ def run(given: argparse.Namespace) -> int:
     if given.out is None:
         write(text + "\n")
         return 0
-    page = given.out.read_text(encoding="utf-8") if given.out.is_file() else ""
-    marked = BEGIN in page and END in page.partition(BEGIN)[2]
+    page = text_of(given.out) if given.out.is_file() else ""
+    marked = BEGIN in page or END in page  # one alone is refused, or its page would be lost
     write_atomically(given.out, fill(page, text, BEGIN, END) if marked else text + "\n")
     return 0
 

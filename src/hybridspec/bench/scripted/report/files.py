@@ -45,6 +45,11 @@ def read(paths: Sequence[Path]) -> Measured:
                     f"{file} cannot stand beside {files[0]}: they have another {name}. Report them "
                     "each for itself."
                 )
+        if _device(other) != _device(documents[0]):
+            raise RequestError(
+                f"{file} cannot stand beside {files[0]}: it is of {_device(other)}, that of "
+                f"{_device(documents[0])}. Report them each for itself."
+            )
     alike: list[Document] = []
     others: list[Document] = []
     for document in documents:
@@ -52,6 +57,12 @@ def read(paths: Sequence[Path]) -> Measured:
         (alike if same else others).append(document)
     kernels, clocks, memory = (_beside(paths, name) for name in (KERNELS, CLOCKS, MEMORY))
     return Measured(alike, kernels, clocks, memory, others)
+
+
+def _device(document: Document) -> str:
+    """What a run's speed depends on most."""
+    facts = document["machine"]
+    return str(facts.get("gpu") or facts.get("cpu"))
 
 
 def _beside(folders: Sequence[Path], name: str) -> Document | None:
@@ -75,7 +86,7 @@ def _document(path: Path) -> Document:
             f"{path} is not of a scripted run: its schema is {str(found.get('schema'))[:80]!r}; "
             f"expected {SCHEMA!r}."
         )
-    if missing := [name for name in (*SAME, *ALIKE) if name not in found]:
+    if missing := [name for name in (*SAME, *ALIKE, "machine") if name not in found]:
         raise RequestError(f"{path} lacks {', '.join(missing)}. Run the bench anew.")
     return found
 
@@ -85,7 +96,7 @@ def _json(path: Path) -> Document:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RequestError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise RequestError(f"{path} cannot be read: it holds no JSON.") from None
     if not isinstance(found, dict):
         raise RequestError(f"{path} cannot be read: it holds no JSON object.")
