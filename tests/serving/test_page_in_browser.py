@@ -208,7 +208,7 @@ def test_a_thought_is_apart_from_the_answer(chromium, engine, script):
         assert page.bodies[-1]["messages"][1]["content"] == "Slowly."
 
 
-def test_a_conversation_goes_on_with_its_history_and_settings(page):
+def test_a_conversation_goes_on_with_its_history_and_settings(page, script):
     page.ask("Hello", most=6, temperature=0, system="static:2", prompt="Be brief.")
     page.ask("And then?", most=7, temperature=0.5, system="", prompt="")
     first, second = page.bodies
@@ -222,6 +222,7 @@ def test_a_conversation_goes_on_with_its_history_and_settings(page):
     assert "system" not in second
     page.run("document.querySelector('#fresh').click()")
     assert page.texts("#talk > *") == []
+    script("It ends.")  # without a limit a drawn answer may be as long as the context
     page.ask("New", most="", temperature="")
     assert page.bodies[-1]["messages"] == [{"role": "user", "content": "New"}]
     assert page.bodies[-1].keys().isdisjoint({"max_tokens", "temperature", "system"})
