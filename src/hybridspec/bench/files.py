@@ -21,6 +21,11 @@ CLOCKS = "clocks.json"
 LOCK = "speed.lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 
+# What a document that is not quite ours raises: reading it, or looking for what it lacks.
+DAMAGE = (
+    ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, ArithmeticError,
+)  # fmt: skip
+
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the whole new one.

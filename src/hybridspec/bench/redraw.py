@@ -13,6 +13,7 @@ from hybridspec.bench.files import (
     CLOCKS_SCHEMA,
     COMPONENTS,
     COMPONENTS_SCHEMA,
+    DAMAGE,
     RESULTS,
     SCHEMA,
 )
@@ -21,10 +22,6 @@ from hybridspec.errors import RequestError
 
 CALIBRATION = "hybridspec.profile/"  # its schemas begin so; the reader of profiles knows which
 MOST_BYTES = 256 << 20
-# What a document that is not quite ours raises: reading it, or looking for what it lacks.
-DAMAGE = (
-    ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, ArithmeticError,
-)  # fmt: skip
 EXPECTED = (
     f"Expected a folder with {RESULTS} of `hybridspec bench speed`, {COMPONENTS} of `hybridspec "
     f"bench profile`, {verb.NAME} of `hybridspec bench scripted` or {CLOCKS} of the clocks of its "

@@ -21,11 +21,6 @@ struct Pair { // of this thread, and its columns
 };
 
 __device__ inline float value(unsigned two, int which) { return __int_as_float(which ? two & 0xffff0000 : two << 16); }
-__device__ inline unsigned packed(float low, float high) {
-    unsigned two;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-    return two;
-}
 
 // Maxima and totals of a pair's parts, on their way together: a warp has a pair, a lane some of its parts.
 struct Stats {

@@ -13,6 +13,12 @@ __device__ inline float power_of_two(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+// Two values in bf16.
+__device__ inline unsigned packed(float low, float high) {
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+}
 // A maximum to subtract: -inf, where nothing was seen, would give inf - inf.
 __device__ inline float finite(float top) { return top == NOTHING ? 0 : top; }
 

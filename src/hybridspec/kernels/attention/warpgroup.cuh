@@ -32,11 +32,6 @@ __device__ inline void arrive_when_there(unsigned long long& b) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address(&b)) : "memory");
 }
 
-__device__ inline unsigned packed(float low, float high) {
-    unsigned two;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-    return two;
-}
 // Over the four threads that share a row.
 __device__ inline float greatest(float x) {
     x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));

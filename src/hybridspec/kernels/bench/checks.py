@@ -34,13 +34,8 @@ def compare(s: Setting, name: str, ours: Tensor, exact: Tensor, most: float = OU
 
 
 def same(s: Setting, name: str, ours: Tensor, theirs: Tensor) -> None:
-    """Keep whether two results have the same bits; without a GPU whether they are near, for the
-    interpreter multiplies by the host's library, which may sum a row by its place among others."""
-    if s.device.type == "cuda":
-        held = torch.equal(ours, theirs)
-    else:
-        held = torch.allclose(ours, theirs, rtol=1e-5, atol=1e-6, equal_nan=True)
-    s.keep({"name": f"check {name}", "ok": held})
+    """Keep whether two results have the same bits."""
+    s.keep({"name": f"check {name}", "ok": bool(torch.equal(ours, theirs))})
 
 
 def stream(s: Setting) -> tuple[Tensor, Tensor, Next]:

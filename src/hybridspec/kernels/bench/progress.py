@@ -11,7 +11,7 @@ from typing import Any
 
 import triton
 
-from hybridspec.bench.files import made, write_atomically
+from hybridspec.bench.files import DAMAGE, made, write_atomically
 from hybridspec.bench.machine import SAME, check_same, circumstances, code, machine
 from hybridspec.bench.small import shape_is
 from hybridspec.errors import RequestError, said_by
@@ -19,7 +19,6 @@ from hybridspec.kernels.bench.figures import figures
 from hybridspec.kernels.bench.setting import SHAPES, Setting
 
 SCHEMA = "hybridspec.bench.kernels/2"
-DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass
@@ -51,16 +50,9 @@ class Progress:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             before = _identity(found)
             parts, failed, records = found["parts"], dict(found["failed"]), found["records"]
-            for part in (*parts.values(), *records):  # as they are read later
-                _ = part["source_sha256" if "sweeps" in part else "name"], part.get("part")
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+            _ = [part["source_sha256"] for part in parts.values()]  # as they are read later
+            _ = [record["name"] for record in records]
+        except (OSError, *DAMAGE) as error:
             raise RequestError(
                 f"{self.path} is no document of this bench ({said_by(error)}); choose another file "
                 "with --out, or leave --resume away to write over it."

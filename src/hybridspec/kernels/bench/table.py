@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridspec.bench.command import ending
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import DAMAGE, write_atomically
 from hybridspec.bench.parsing import Parser
 from hybridspec.bench.small import warned
 from hybridspec.errors import RequestError, said_by
@@ -161,7 +161,7 @@ def run(path: Path, page: Path | None) -> int:
             write_atomically(page, fill(text_of(page), goals(document)))
     except OSError as error:
         raise RequestError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except DAMAGE as error:
         raise RequestError(
             f"{path} is no document of the kernels' bench ({said_by(error)}). Make one with "
             "`hybridspec bench kernels`."

@@ -4,7 +4,7 @@
 
 A folder's documents are scripted.json, then scripted-*.json, which are compared with it or, where
 acceptance or routing is another, have a table of their own. Of a page that has the two marks, what
-stands between them is replaced; any other is written anew.
+stands between them is replaced; with one of them it is refused, with none written anew.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import argparse
 from pathlib import Path
 
 from hybridspec.bench.command import ending
-from hybridspec.bench.files import write_atomically
+from hybridspec.bench.files import DAMAGE, write_atomically
 from hybridspec.bench.parsing import Parser
-from hybridspec.bench.redraw import DAMAGE
 from hybridspec.bench.scripted.report.document import report
 from hybridspec.bench.scripted.report.files import BEGIN, END, read
 from hybridspec.cli.output import write
